@@ -22,6 +22,10 @@ pub mod sessions;
 mod settings;
 mod view;
 
+/// The version of the folds in this release. A change of what any row or piece holds takes the next number, so that a
+/// generation is only ever followed by the fold that began it.
+pub const FOLD_VERSION: u16 = 1;
+
 pub use conversation::{Changes, Conversation, Outcome, Stop, Supply};
 pub use dedupe::{AcceptedId, DedupeIndex, PieceNo, PieceSpan};
 pub use judge::{Accepted, Effect, Reason, creation_digest};

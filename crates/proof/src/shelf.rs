@@ -3,8 +3,6 @@
 //! The store keeps what has the newest applied offset, as cells with timestamps do (rule 3), and fails the test where
 //! two writes of the same applied offset differ: that would be a fold that depends on where batches end (rule 1).
 
-#![allow(dead_code, unreachable_pub)]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidemark_event::{ConversationId, Fingerprint, NextOffset, Offset, UserId};
@@ -17,11 +15,14 @@ use tidemark_model::{Logged, Settings};
 /// The settings of a fold that the model's settings stand for, with pieces so small that every path is walked.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
+    /// Settings of the log.
     pub log: LogSettings,
+    /// Settings of the generation.
     pub generation: GenerationSettings,
 }
 
 impl Rules {
+    /// The model's settings, and the limit that it must not depend on.
     pub fn of(model: &Settings, fan_out_limit: usize) -> Self {
         let dedupe = DedupeWindow {
             millis: model.dedupe_window_millis,
@@ -45,6 +46,7 @@ impl Rules {
     }
 }
 
+/// The record of a logged event.
 pub fn record(logged: &Logged) -> Record {
     Record {
         offset: logged.offset,
@@ -61,20 +63,32 @@ pub fn record(logged: &Logged) -> Record {
 /// What the store holds of one view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shelf<V: View> {
+    /// Heads.
     pub heads: BTreeMap<ConversationId, Head<V::Extra>>,
+    /// Member pieces.
     pub members: BTreeMap<(ConversationId, UserId), Member>,
+    /// Accepted ids, by dedupe piece.
     pub ids: BTreeMap<(ConversationId, PieceNo), BTreeSet<AcceptedId>>,
+    /// Pieces of the view's own.
     pub pieces: BTreeMap<(ConversationId, V::PieceKey), V::Piece>,
+    /// Rows.
     pub rows: BTreeMap<(ConversationId, V::RowKey), V::Row>,
+    /// The checkpoint.
     pub next: NextOffset,
+    /// Dedupe pieces deleted as of an offset: older ids that arrive late stay deleted.
+    pub deleted: BTreeMap<(ConversationId, PieceNo), NextOffset>,
 }
 
 /// A step of a flush, and a crash that can come in the middle of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
+    /// Rows.
     Rows,
+    /// Members, ids, the view's own pieces.
     Pieces,
+    /// Heads.
     Heads,
+    /// The checkpoint.
     Checkpoint,
 }
 
@@ -87,11 +101,12 @@ impl<V: View> Default for Shelf<V> {
             pieces: BTreeMap::new(),
             rows: BTreeMap::new(),
             next: NextOffset::START,
+            deleted: BTreeMap::new(),
         }
     }
 }
 
-fn write<K: Ord + std::fmt::Debug, T: Applied + PartialEq + std::fmt::Debug>(
+fn put<K: Ord + std::fmt::Debug, T: Applied + PartialEq + std::fmt::Debug>(
     map: &mut BTreeMap<K, T>,
     key: K,
     value: T,
@@ -111,6 +126,7 @@ fn write<K: Ord + std::fmt::Debug, T: Applied + PartialEq + std::fmt::Debug>(
 }
 
 impl<V: View> Shelf<V> {
+    /// What the store answers to a need.
     pub fn load(
         &self,
         conversation: &ConversationId,
@@ -139,6 +155,7 @@ impl<V: View> Shelf<V> {
         }
     }
 
+    /// All members of a conversation, former ones too.
     pub fn members_of(&self, conversation: &ConversationId) -> Vec<(UserId, Member)> {
         let of = |(id, _): &&(ConversationId, UserId)| id == conversation;
         self.members
@@ -156,57 +173,117 @@ impl<V: View> Shelf<V> {
         next: NextOffset,
         is_cut: bool,
     ) {
-        let mut count = 0;
-        let mut arrives = || {
-            count += 1;
-            !is_cut || count % 2 == 0
-        };
-        for (id, changes) in changes {
-            match step {
-                Step::Rows => {
-                    for (key, row) in changes.rows.iter().filter(|_| arrives()) {
-                        write(&mut self.rows, (id.clone(), key.clone()), row.clone());
-                    }
-                }
-                Step::Pieces => {
-                    for (user, member) in changes.members.iter().filter(|_| arrives()) {
-                        write(
-                            &mut self.members,
-                            (id.clone(), user.clone()),
-                            member.clone(),
-                        );
-                    }
-                    for (no, accepted) in changes.ids.iter().filter(|_| arrives()) {
-                        self.ids
-                            .entry((id.clone(), *no))
-                            .or_default()
-                            .insert(*accepted);
-                    }
-                    for (key, piece) in changes.pieces.iter().filter(|_| arrives()) {
-                        write(&mut self.pieces, (id.clone(), key.clone()), piece.clone());
-                    }
-                }
-                Step::Heads => {
-                    for head in changes.head.iter().filter(|_| arrives()) {
-                        if self
-                            .heads
-                            .get(id)
-                            .is_none_or(|stored| stored.applied <= head.applied)
-                        {
-                            self.heads.insert(id.clone(), head.clone());
-                        }
-                    }
-                }
-                Step::Checkpoint => {
-                    for no in changes.left.iter().filter(|_| !is_cut) {
-                        self.ids.remove(&(id.clone(), *no));
-                    }
-                }
+        for (index, write) in Write::of(step, changes).into_iter().enumerate() {
+            if !is_cut || index % 2 == 1 {
+                self.apply(write);
             }
         }
         if step == Step::Checkpoint && !is_cut {
             self.next = self.next.max(next);
+            for (id, changes) in changes {
+                for no in &changes.left {
+                    self.delete_piece(id.clone(), *no, next);
+                }
+            }
         }
+    }
+
+    /// One write arrives, now or late.
+    pub fn apply(&mut self, write: Write<V>) {
+        match write {
+            Write::Row(id, key, row) => put(&mut self.rows, (id, key), row),
+            Write::Member(id, user, member) => put(&mut self.members, (id, user), member),
+            Write::Piece(id, key, piece) => put(&mut self.pieces, (id, key), piece),
+            Write::Head(id, head) => {
+                if self
+                    .heads
+                    .get(&id)
+                    .is_none_or(|stored| stored.applied <= head.applied)
+                {
+                    self.heads.insert(id, head);
+                }
+            }
+            Write::Id(id, no, accepted) => {
+                let key = (id, no);
+                if self
+                    .deleted
+                    .get(&key)
+                    .is_none_or(|at| at.admits(accepted.offset))
+                {
+                    self.ids.entry(key).or_default().insert(accepted);
+                }
+            }
+        }
+    }
+
+    /// Deletes what a dedupe piece holds of records below `at`.
+    pub fn delete_piece(&mut self, conversation: ConversationId, no: PieceNo, at: NextOffset) {
+        let key = (conversation, no);
+        if let Some(ids) = self.ids.get_mut(&key) {
+            ids.retain(|accepted| at.admits(accepted.offset));
+        }
+        let deleted = self.deleted.entry(key).or_insert(at);
+        *deleted = (*deleted).max(at);
+    }
+}
+
+/// One write of a flush: a row or piece, whole.
+#[derive(Debug)]
+pub enum Write<V: View> {
+    /// A row.
+    Row(ConversationId, V::RowKey, V::Row),
+    /// A member piece.
+    Member(ConversationId, UserId, Member),
+    /// An accepted id.
+    Id(ConversationId, PieceNo, AcceptedId),
+    /// A piece of the view's own.
+    Piece(ConversationId, V::PieceKey, V::Piece),
+    /// A head.
+    Head(ConversationId, Head<V::Extra>),
+}
+
+impl<V: View> Write<V> {
+    /// The writes of one step.
+    pub fn of(step: Step, changes: &[(ConversationId, Changes<V>)]) -> Vec<Self> {
+        let mut writes = Vec::new();
+        for (id, changes) in changes {
+            let id = || id.clone();
+            match step {
+                Step::Rows => {
+                    writes.extend(
+                        changes
+                            .rows
+                            .iter()
+                            .map(|(key, row)| Self::Row(id(), key.clone(), row.clone())),
+                    );
+                }
+                Step::Pieces => {
+                    let members = changes.members.iter();
+                    writes
+                        .extend(members.map(|(user, member)| {
+                            Self::Member(id(), user.clone(), member.clone())
+                        }));
+                    writes.extend(
+                        changes
+                            .ids
+                            .iter()
+                            .map(|(no, accepted)| Self::Id(id(), *no, *accepted)),
+                    );
+                    let pieces = changes.pieces.iter();
+                    writes.extend(
+                        pieces.map(|(key, piece)| Self::Piece(id(), key.clone(), piece.clone())),
+                    );
+                }
+                Step::Heads => writes.extend(
+                    changes
+                        .head
+                        .iter()
+                        .map(|head| Self::Head(id(), head.clone())),
+                ),
+                Step::Checkpoint => {}
+            }
+        }
+        writes
     }
 }
 
@@ -215,13 +292,16 @@ pub type Batch<V> = Vec<(ConversationId, Changes<V>)>;
 
 /// A worker's memory.
 pub struct Worker<V: View> {
+    /// What it folds by.
     pub rules: Rules,
+    /// What it has in memory.
     pub conversations: BTreeMap<ConversationId, Conversation<V>>,
     /// The reads it has done, by what was asked for.
     pub loads: usize,
 }
 
 impl<V: View> Worker<V> {
+    /// A worker with nothing in memory.
     pub fn new(rules: Rules) -> Self {
         Self {
             rules,
@@ -279,6 +359,7 @@ impl<V: View> Worker<V> {
     }
 }
 
+/// The steps of a flush, in order.
 pub const STEPS: [Step; 4] = [Step::Rows, Step::Pieces, Step::Heads, Step::Checkpoint];
 
 /// Folds a whole log, `batch` records at a time, and gives the store after it and what became of each record.

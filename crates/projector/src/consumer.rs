@@ -1,0 +1,258 @@
+//! The Kafka side of a worker: a consumer of the view's group, whose rebalances become messages to the worker's loop.
+//!
+//! A callback collects partitions, sends one message and waits for a bounded answer: where to start the partitions it
+//! was given, or that the ones taken away have come to rest. It runs on the thread that polls the main queue, which is
+//! a thread of its own, so that waiting there holds up nothing else. Every partition's queue is split off *before* the
+//! partition is assigned: afterwards records could already have gone to the main queue.
+
+use std::{
+    sync::{Arc, OnceLock, Weak, mpsc as sync_mpsc},
+    time::Duration,
+};
+
+use rdkafka::{
+    ClientContext, Offset as KafkaOffset, Statistics, TopicPartitionList,
+    consumer::{
+        BaseConsumer, Consumer as _, ConsumerContext, RebalanceProtocol, StreamConsumer,
+        stream_consumer,
+    },
+    error::KafkaError,
+    types::RDKafkaRespErr,
+};
+use tidemark_event::{LOG_TOPIC, NextOffset, Offset, Partition};
+use tokio::sync::mpsc;
+use tracing::{error, info, warn};
+
+use crate::settings::{GroupProtocol, WorkerSettings};
+
+pub(crate) type LogConsumer = StreamConsumer<Context>;
+pub(crate) type PartitionQueue = stream_consumer::StreamPartitionQueue<Context>;
+
+/// What the consumer tells the worker's loop.
+pub(crate) enum GroupEvent {
+    /// Partitions were given to this worker. The answer says where to start those that can be started.
+    Assigned {
+        partitions: Vec<Partition>,
+        starts: sync_mpsc::Sender<Vec<(Partition, Offset)>>,
+    },
+    /// The queue of a partition that was answered with a start: its records come from here on.
+    Started {
+        partition: Partition,
+        queue: PartitionQueue,
+    },
+    /// Partitions are being taken away. The answer comes once they have come to rest.
+    Revoked {
+        partitions: Vec<Partition>,
+        at_rest: sync_mpsc::Sender<()>,
+    },
+    /// What librdkafka knows of the partitions, once a second.
+    Statistics(Vec<PartitionStatistics>),
+}
+
+/// What librdkafka knows of one partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PartitionStatistics {
+    pub(crate) partition: Partition,
+    /// The end of what readers can see.
+    pub(crate) log_end: Option<NextOffset>,
+    /// Everything below has been taken out of the partition's queue, be it records or offsets without any.
+    pub(crate) drained_to: Option<NextOffset>,
+}
+
+pub(crate) struct Context {
+    events: mpsc::UnboundedSender<GroupEvent>,
+    consumer: OnceLock<Weak<LogConsumer>>,
+    assign_deadline: Duration,
+    stop_deadline: Duration,
+}
+
+/// Makes a consumer and joins it to the view's group.
+pub(crate) fn join(
+    settings: &WorkerSettings,
+    group: &str,
+    events: mpsc::UnboundedSender<GroupEvent>,
+) -> Result<Arc<LogConsumer>, KafkaError> {
+    let mut config = settings.kafka.consumer(group);
+    // Tuning, unless the operator set it. The queue limits hold for each partition once queues are split.
+    let mut tune = |name: &str, value: &str| {
+        if !settings.kafka.properties.contains_key(name) {
+            config.set(name, value);
+        }
+    };
+    tune("queued.max.messages.kbytes", "2048");
+    tune("queued.min.messages", "5000");
+    tune("fetch.queue.backoff.ms", "20");
+    tune("fetch.wait.max.ms", "100");
+    tune("fetch.error.backoff.ms", "100");
+    tune("auto.commit.interval.ms", "1000");
+    tune("topic.metadata.refresh.interval.ms", "30000");
+    config.set("statistics.interval.ms", "1000");
+    match settings.group_protocol {
+        GroupProtocol::Classic => {
+            config.set("group.protocol", "classic");
+            config.set("partition.assignment.strategy", "cooperative-sticky");
+        }
+        GroupProtocol::Consumer => {
+            config.set("group.protocol", "consumer");
+        }
+    }
+    if let Some(id) = &settings.static_member_id {
+        config.set("group.instance.id", id);
+    }
+    let context = Context {
+        events,
+        consumer: OnceLock::new(),
+        assign_deadline: settings.assign_deadline,
+        stop_deadline: settings.stop_deadline,
+    };
+    let consumer: Arc<LogConsumer> = Arc::new(config.create_with_context(context)?);
+    // Set before the first poll, and only here: the callbacks run in polls.
+    let _ = consumer.context().consumer.set(Arc::downgrade(&consumer));
+    consumer.subscribe(&[LOG_TOPIC])?;
+    Ok(consumer)
+}
+
+/// The offsets of `partition` that ordinary tools show as the group's.
+pub(crate) fn store_offset(consumer: &LogConsumer, partition: Partition, next: NextOffset) {
+    let mut offsets = TopicPartitionList::new();
+    let added =
+        offsets.add_partition_offset(LOG_TOPIC, partition.get(), KafkaOffset::Offset(next.get()));
+    // It fails where the partition has just been revoked, and matters to nobody but lag tools.
+    if let Err(error) = added.and_then(|()| consumer.store_offsets(&offsets)) {
+        tracing::debug!(%partition, %error, "the group's offset was not stored");
+    }
+}
+
+impl Context {
+    fn assign(&self, base: &BaseConsumer<Self>, list: &mut TopicPartitionList) {
+        let partitions = partitions_of(list);
+        info!(?partitions, "assigned");
+        let (sender, receiver) = sync_mpsc::channel();
+        let sent = self.events.send(GroupEvent::Assigned {
+            partitions: partitions.clone(),
+            starts: sender,
+        });
+        let margin = Duration::from_secs(1);
+        let starts = match sent {
+            Ok(()) => receiver
+                .recv_timeout(self.assign_deadline + margin)
+                .unwrap_or_default(),
+            Err(_) => Vec::new(),
+        };
+        let mut queues = Vec::new();
+        for partition in partitions {
+            let start = starts
+                .iter()
+                .find(|(started, _)| *started == partition)
+                .map(|(_, start)| *start);
+            // A partition that cannot be started stays assigned, so that its lag shows and nobody else skips it; its
+            // queue is split all the same and dropped, so that nothing of it is ever delivered.
+            let offset = start.map_or(KafkaOffset::End, |start| KafkaOffset::Offset(start.get()));
+            if let Err(error) = list.set_partition_offset(LOG_TOPIC, partition.get(), offset) {
+                error!(%partition, %error, "the start of a partition could not be set");
+                continue;
+            }
+            let consumer = self.consumer.get().and_then(Weak::upgrade);
+            let queue = consumer
+                .and_then(|consumer| consumer.split_partition_queue(LOG_TOPIC, partition.get()));
+            if let (Some(queue), Some(_)) = (queue, start) {
+                queues.push((partition, queue));
+            }
+        }
+        let assigned = match base.rebalance_protocol() {
+            RebalanceProtocol::Cooperative => base.incremental_assign(list),
+            RebalanceProtocol::Eager | RebalanceProtocol::None => base.assign(list),
+        };
+        if let Err(error) = assigned {
+            error!(%error, "partitions could not be assigned");
+        }
+        for (partition, queue) in queues {
+            // The loop is gone only when the worker is stopping.
+            let _ = self.events.send(GroupEvent::Started { partition, queue });
+        }
+    }
+
+    fn revoke(&self, base: &BaseConsumer<Self>, list: &TopicPartitionList) {
+        let partitions = partitions_of(list);
+        info!(?partitions, lost = base.assignment_lost(), "revoked");
+        let (sender, receiver) = sync_mpsc::channel();
+        if self
+            .events
+            .send(GroupEvent::Revoked {
+                partitions,
+                at_rest: sender,
+            })
+            .is_ok()
+        {
+            let margin = Duration::from_secs(1);
+            if let Err(sync_mpsc::RecvTimeoutError::Timeout) =
+                receiver.recv_timeout(self.stop_deadline + margin)
+            {
+                warn!(
+                    "revoked partitions did not come to rest in time and go on as zombies, which is safe"
+                );
+            }
+        }
+        let unassigned = match base.rebalance_protocol() {
+            RebalanceProtocol::Cooperative => base.incremental_unassign(list),
+            RebalanceProtocol::Eager | RebalanceProtocol::None => base.unassign(),
+        };
+        if let Err(error) = unassigned {
+            warn!(%error, "partitions could not be unassigned");
+        }
+    }
+}
+
+impl ClientContext for Context {
+    fn stats(&self, statistics: Statistics) {
+        let Some(topic) = statistics.topics.get(LOG_TOPIC) else {
+            return;
+        };
+        let partitions = topic
+            .partitions
+            .values()
+            .filter(|partition| partition.partition >= 0)
+            .map(|known| {
+                let end = if known.ls_offset >= 0 {
+                    known.ls_offset
+                } else {
+                    known.hi_offset
+                };
+                // The end of a partition is signalled in its queue, behind all records: an empty queue has given them.
+                let is_drained = known.fetchq_cnt == 0 && known.eof_offset >= 0;
+                PartitionStatistics {
+                    partition: Partition::new(known.partition),
+                    log_end: (end >= 0).then(|| NextOffset::new(end)),
+                    drained_to: is_drained.then(|| NextOffset::new(known.eof_offset)),
+                }
+            });
+        let _ = self
+            .events
+            .send(GroupEvent::Statistics(partitions.collect()));
+    }
+}
+
+impl ConsumerContext for Context {
+    fn rebalance(
+        &self,
+        base: &BaseConsumer<Self>,
+        err: RDKafkaRespErr,
+        list: &mut TopicPartitionList,
+    ) {
+        match err {
+            RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => self.assign(base, list),
+            RDKafkaRespErr::RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS => self.revoke(base, list),
+            other => {
+                error!(error = ?other, "the group could not be rebalanced");
+                self.revoke(base, list);
+            }
+        }
+    }
+}
+
+fn partitions_of(list: &TopicPartitionList) -> Vec<Partition> {
+    list.elements_for_topic(LOG_TOPIC)
+        .iter()
+        .map(|element| Partition::new(element.partition()))
+        .collect()
+}

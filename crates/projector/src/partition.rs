@@ -1,0 +1,159 @@
+//! One assigned partition at work: batches in, folded and flushed, until it is told to stop.
+
+use std::{sync::Arc, time::Duration};
+
+use tidemark_event::Partition;
+use tidemark_fold::View;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, error, info, info_span, warn};
+
+use crate::{
+    DeadLetters, ProjectError, Projection, Resume, ResumeError, ViewStore,
+    batcher::{Batch, Batcher},
+    consumer::{LogConsumer, PartitionQueue, PartitionStatistics, store_offset},
+    projection::describe,
+    retry::Attempts,
+    settings::WorkerSettings,
+    status::Status,
+};
+
+/// Why a partition came to rest by itself.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PartitionError {
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+}
+
+/// What a partition needs of its worker.
+pub(crate) struct PartitionTask<V: View, S, D> {
+    pub(crate) partition: Partition,
+    pub(crate) resume: Resume,
+    pub(crate) projection: Projection<V, S, D>,
+    pub(crate) queue: PartitionQueue,
+    pub(crate) consumer: Arc<LogConsumer>,
+    pub(crate) statistics: watch::Receiver<Option<PartitionStatistics>>,
+    pub(crate) status: Status,
+    pub(crate) attempts: Attempts,
+    pub(crate) rejoin: Arc<Notify>,
+}
+
+impl<V: View, S: ViewStore<V>, D: DeadLetters> PartitionTask<V, S, D> {
+    /// Works until `stop`, or until the partition cannot go on. A batch in the middle is flushed whole within the
+    /// stop deadline, or else dropped as a crash would drop it.
+    pub(crate) async fn run(self, settings: &WorkerSettings, stop: CancellationToken) {
+        let span = info_span!("partition", view = %V::NAME, partition = %self.partition);
+        self.run_in_span(settings, stop).instrument(span).await;
+    }
+
+    async fn run_in_span(self, settings: &WorkerSettings, stop: CancellationToken) {
+        let (partition, status, rejoin) =
+            (self.partition, self.status.clone(), self.rejoin.clone());
+        // A little less than what the group waits, so that the loop hears of it in time.
+        let patience = settings.stop_deadline.mul_f64(0.8);
+        let overdue = async {
+            stop.cancelled().await;
+            tokio::time::sleep(patience).await;
+        };
+        let result = tokio::select! {
+            result = self.work(settings, stop.clone()) => result,
+            () = overdue => {
+                warn!("a batch was dropped unfinished: it will be folded again from the checkpoint");
+                return;
+            }
+        };
+        let Err(stopped) = result else { return };
+        error!(error = describe(&stopped), "the partition stands still");
+        status.update(partition, |status| {
+            status.stopped = Some(describe(&stopped))
+        });
+        if let PartitionError::Project(ProjectError::Overtaken { .. }) = stopped {
+            // If the group still thinks that the partition is here, it is to be assigned anew.
+            rejoin.notify_one();
+        }
+    }
+
+    async fn work(
+        mut self,
+        settings: &WorkerSettings,
+        stop: CancellationToken,
+    ) -> Result<(), PartitionError> {
+        let mut batcher = Batcher::new(self.queue, settings.batch);
+        let (partition, status) = (self.partition, self.status);
+        status.update(partition, |status| {
+            status.advance(self.projection.flushed().next_offset)
+        });
+        info!(next_offset = %self.projection.flushed().next_offset, "resumed");
+        loop {
+            let batch = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                batch = batcher.next() => batch.map_err(|_| ResumeError::OutOfRange { partition, start: self.resume.start })?,
+                changed = self.statistics.changed() => {
+                    if changed.is_err() {
+                        break;
+                    }
+                    let known = *self.statistics.borrow_and_update();
+                    let Some(known) = known else { continue };
+                    status.update(partition, |status| status.log_end = known.log_end.or(status.log_end));
+                    let Some(end) = known.drained_to.filter(|end| *end >= self.projection.flushed().next_offset) else { continue };
+                    self.projection.skip_hole(end, &self.attempts).await?;
+                    let next = self.projection.stored().next_offset;
+                    status.update(partition, |status| status.advance(next));
+                    store_offset(&self.consumer, partition, next);
+                    continue;
+                }
+            };
+            let Batch { records, is_full } = batch;
+            let records = self.resume.admit(partition, records)?;
+            let (Some(first), Some(last)) = (records.first(), records.last()) else {
+                continue;
+            };
+            let span = info_span!("batch", first_offset = %first.offset, last_offset = %last.offset, records = records.len());
+            let count = records.len() as u64;
+            let folding = self
+                .projection
+                .fold(records, is_full, &self.attempts)
+                .instrument(span);
+            let report = watched(folding, partition, &status, &self.attempts).await?;
+            let next = self.projection.flushed().next_offset;
+            status.update(partition, |status| status.advance(next));
+            status.count(count, &report);
+            store_offset(
+                &self.consumer,
+                partition,
+                self.projection.stored().next_offset,
+            );
+        }
+        self.projection.write_checkpoint(&self.attempts).await?;
+        store_offset(
+            &self.consumer,
+            partition,
+            self.projection.stored().next_offset,
+        );
+        info!(next_offset = %self.projection.stored().next_offset, "came to rest");
+        Ok(())
+    }
+}
+
+/// Shows the failed attempts of a batch while it waits for the store.
+async fn watched<T>(
+    folding: impl Future<Output = T>,
+    partition: Partition,
+    status: &Status,
+    attempts: &Attempts,
+) -> T {
+    let mut look = tokio::time::interval(Duration::from_secs(1));
+    tokio::pin!(folding);
+    let done = loop {
+        tokio::select! {
+            biased;
+            done = &mut folding => break done,
+            _ = look.tick() => status.update(partition, |status| status.failed_attempts = attempts.failed()),
+        }
+    };
+    status.update(partition, |status| status.failed_attempts = 0);
+    done
+}
