@@ -24,11 +24,12 @@ demo: ## a small town of chatting users, its views, and their audit; ONCE=1 ends
 	cargo build --release --package tidemark
 	TIDEMARK_DEV=.tidemark/demo $(DEV)/with-servers $(TARGET)/release/tidemark demo $(if $(ONCE),--once)
 
-test: lint ## lint, unit tests, then the end-to-end tests with servers of their own
+# One selection of packages throughout: another one would build dependencies again, with other features.
+test: lint ## lint, unit and property tests, then those that need servers, with servers of their own
 	cargo test --workspace --exclude tidemark-e2e
-	cargo build --package tidemark
-	cargo test --package tidemark-e2e --no-run
-	TIDEMARK_DEV=.tidemark/test $(DEV)/with-servers cargo test --package tidemark-e2e
+	cargo test --workspace --no-run
+	TIDEMARK_DEV=.tidemark/test $(DEV)/with-servers cargo test --workspace --test real -- --ignored
+	TIDEMARK_DEV=.tidemark/test $(DEV)/with-servers cargo test --workspace --test town --test pipeline --test windows
 
 up: ## servers, setup, a gateway on 127.0.0.1:8080 and a projector per view, in the background
 	@$(DEV)/system up

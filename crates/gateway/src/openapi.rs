@@ -262,6 +262,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn every_call_has_a_name_of_its_own() {
+        let document = document();
+        let items = document["paths"].as_object().unwrap().values();
+        let calls = items.flat_map(|item| item.as_object().unwrap().values());
+        let names: Vec<&str> = calls
+            .map(|call| call["operationId"].as_str().unwrap())
+            .collect();
+        let distinct: BTreeSet<&str> = names.iter().copied().collect();
+        assert_eq!(distinct.len(), names.len(), "{names:?}");
+    }
+
     /// The parameters of a call's query are read by hand: the document names them all, and no others.
     #[test]
     fn no_call_takes_what_it_does_not_name() {

@@ -352,14 +352,16 @@ impl From<Arc<StoreError>> for Problem {
 
 impl From<LogEndError> for Problem {
     fn from(error: LogEndError) -> Self {
-        tracing::warn!(
-            error = chain(&error),
-            "the log's end could not be asked for"
-        );
-        Self::new(
-            Kind::LogUnavailable,
-            "the log could not be asked for its end",
-        )
+        let cause = chain(&error);
+        match error {
+            LogEndError::Kafka { .. } => {
+                tracing::warn!(error = cause, "the log could not be asked")
+            }
+            LogEndError::OtherPartitions { .. } => {
+                tracing::error!(error = cause, "the log is not the one that was set up");
+            }
+        }
+        Self::new(Kind::LogUnavailable, "the log could not be asked")
     }
 }
 

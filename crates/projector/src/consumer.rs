@@ -16,7 +16,7 @@ use rdkafka::{
         BaseConsumer, Consumer as _, ConsumerContext, RebalanceProtocol, StreamConsumer,
         stream_consumer,
     },
-    error::KafkaError,
+    error::{KafkaError, RDKafkaErrorCode},
     types::RDKafkaRespErr,
 };
 use tidemark_event::{LOG_TOPIC, NextOffset, Offset, Partition};
@@ -204,6 +204,13 @@ impl Context {
 }
 
 impl ClientContext for Context {
+    /// Errors arrive here as well as where they are received and acted on. The end of a partition is none.
+    fn error(&self, error: KafkaError, reason: &str) {
+        if error.rdkafka_error_code() != Some(RDKafkaErrorCode::PartitionEOF) {
+            warn!(%error, reason, "the client met an error");
+        }
+    }
+
     fn stats(&self, statistics: Statistics) {
         let Some(topic) = statistics.topics.get(LOG_TOPIC) else {
             return;

@@ -1,5 +1,6 @@
 //! The command line: one module a command, each with its arguments, their help, and what it does.
 
+pub(crate) mod audit;
 mod demo;
 mod gateway;
 mod import;
@@ -48,6 +49,7 @@ pub(crate) enum Command {
     Gateway(gateway::Gateway),
     Project(project::Project),
     Views(views::Views),
+    Audit(audit::Audit),
     Produce(produce::Produce),
     Tail(tail::Tail),
     Import(import::Import),
@@ -80,12 +82,10 @@ impl Command {
     pub(crate) const fn verbosity(&self) -> Verbosity {
         match self {
             Self::Gateway(_) | Self::Project(_) => Verbosity::Service,
-            Self::Setup(_)
-            | Self::Views(_)
-            | Self::Produce(_)
-            | Self::Tail(_)
-            | Self::Import(_)
-            | Self::Demo(_) => Verbosity::Command,
+            Self::Produce(_) | Self::Tail(_) | Self::Import(_) | Self::Demo(_) => {
+                Verbosity::Transfer
+            }
+            Self::Setup(_) | Self::Views(_) | Self::Audit(_) => Verbosity::Question,
         }
     }
 
@@ -96,6 +96,7 @@ impl Command {
             Self::Gateway(gateway) => gateway.run(&settings).await,
             Self::Project(project) => project.run(&settings).await,
             Self::Views(views) => views.run(&settings).await,
+            Self::Audit(audit) => audit.run(&settings).await,
             Self::Produce(produce) => produce.run(&settings).await,
             Self::Tail(tail) => tail.run(&settings).await,
             Self::Import(import) => import.run(&settings).await,

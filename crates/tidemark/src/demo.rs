@@ -1,4 +1,7 @@
 //! A made-up workplace whose messages go all the way: told, appended, folded, served, and held against the story.
+//!
+//! Everything is as an operator would have it: topics and tables by a setup, a gateway and three projectors as
+//! processes of their own, events through Kafka, answers through HTTP. Only the log's emptiness is insisted on.
 
 mod answers;
 mod check;
@@ -7,6 +10,7 @@ pub(crate) mod story;
 mod town;
 
 use std::{
+    io::Write as _,
     net::SocketAddr,
     time::{Duration, Instant},
 };
@@ -15,6 +19,7 @@ use anyhow::{Context as _, bail};
 use jiff::Timestamp;
 use reqwest::Client;
 use serde::de::DeserializeOwned;
+use tidemark_audit::{AuditSettings, Report};
 use tidemark_event::{LOG_TOPIC, Seq};
 use tidemark_fold::ViewName;
 use tidemark_store::Store;
@@ -29,10 +34,11 @@ use self::{
 };
 use crate::{
     append,
+    cli::audit::run_audit,
     kafka::Cluster,
     lag,
     outcome::Outcome,
-    output::grouped,
+    output::counted,
     progress,
     settings::Settings,
     setup::{Wishes, set_up},
@@ -75,42 +81,43 @@ pub(crate) async fn run(
     wanted: &Wanted,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<Outcome> {
-    refuse_a_log_in_use(&Cluster::new(&settings.kafka)?).await?;
+    let wishes = wishes(&Cluster::new(&settings.kafka)?).await?;
     settings.use_keyspace(format!("tidemark_demo_{}", Timestamp::now().as_second()));
     let mut town = Town::new()?;
     let outcome = tokio::select! {
         () = shutdown.cancelled() => Ok(None),
-        outcome = perform(&settings, wanted, &mut town) => outcome.map(Some),
+        outcome = perform(&settings, &wishes, wanted, &mut town) => outcome.map(Some),
     };
-    if let Ok(Some(_)) = outcome
-        && !wanted.once
-    {
-        shutdown.cancelled().await;
-    }
     town.stop().await;
-    Ok(outcome?.unwrap_or(Outcome::Done))
+    // Who asked for a check has not got it.
+    Ok(outcome?.unwrap_or(Outcome::difference_if(wanted.once)))
 }
 
-/// The story is for a log of its own: nobody wants it among their messages.
-async fn refuse_a_log_in_use(cluster: &Cluster) -> anyhow::Result<()> {
+/// What is to be set up. The story is for a log of its own: nobody wants it among their messages.
+async fn wishes(cluster: &Cluster) -> anyhow::Result<Wishes> {
     let Some(partitions) = cluster.partitions(LOG_TOPIC).await? else {
-        return Ok(());
+        return Ok(Wishes::partitions(PARTITIONS));
     };
     let partitions = u16::try_from(partitions).unwrap_or(u16::MAX);
-    let bounds = cluster.bounds(LOG_TOPIC, partitions).await?;
-    let records: i64 = bounds.values().map(|bounds| bounds.end.get()).sum();
+    let ends = cluster.ends(LOG_TOPIC, partitions).await?;
+    let records: i64 = ends.values().map(|end| end.get()).sum();
     if records > 0 {
         bail!(
             "{LOG_TOPIC} has had {records} records already, and the demo tells a story of its own: run `make demo`, \
              which brings servers for it, or name empty ones by --kafka and --cql"
         );
     }
-    Ok(())
+    Ok(Wishes::default())
 }
 
-async fn perform(settings: &Settings, wanted: &Wanted, town: &mut Town) -> anyhow::Result<Outcome> {
+async fn perform(
+    settings: &Settings,
+    wishes: &Wishes,
+    wanted: &Wanted,
+    town: &mut Town,
+) -> anyhow::Result<Outcome> {
     let waiting = progress::spinner("making topics and tables");
-    set_up(settings, &Wishes::partitions(PARTITIONS)).await?;
+    set_up(settings, wishes).await?;
     let gateway = match wanted.listen {
         Some(listen) => listen,
         None => gateway_address().context("no address is free for the gateway")?,
@@ -125,24 +132,46 @@ async fn perform(settings: &Settings, wanted: &Wanted, town: &mut Town) -> anyho
     let store = Store::connect(&settings.store).await?;
     let appended = load(settings, &store, &story, town).await?;
     let caught_up = wait_for_views(settings, &store, &story, town).await?;
-    anstream::println!(
-        "{} events told in {:.1} s, in all views after {:.1} s\n",
-        grouped(story.events.len() as u64),
+    say(&format!(
+        "{} told in {:.1} s, in all views after {:.1} s\n\n",
+        counted(story.events.len() as u64, "event"),
         appended.as_secs_f64(),
         caught_up.as_secs_f64()
-    );
+    ))?;
 
     let seen = Seen::ask(&caller, &story.promise).await?;
-    anstream::println!(
-        "Mira comes back after five days:\n\n{}",
-        seen.screen(&story.promise).show()
-    );
+    let screen = seen.screen(&story.promise).show();
+    say(&format!("Mira comes back after five days:\n\n{screen}\n"))?;
     let differences = differences(&story.promise, &seen.all, &seen.mentions.0);
-    anstream::print!("{}", show_check(&story.promise, &differences));
+    say(&show_check(&story.promise, &differences))?;
+    let audited = Instant::now();
+    let report = run_audit(settings, &store, &AuditSettings::default()).await?;
+    say(&show_audit(&report, audited.elapsed()))?;
     if !wanted.once {
-        anstream::print!("{}", what_next(settings, gateway, &story.promise, &seen));
+        say(&what_next(settings, gateway, &story.promise, &seen))?;
+        town.watch().await?;
     }
-    Ok(Outcome::difference_if(!differences.is_empty()))
+    Ok(Outcome::difference_if(
+        !differences.is_empty() || !report.is_clean(),
+    ))
+}
+
+/// What the audit found: one line where all is well, the whole report where it is not.
+fn show_audit(report: &Report, took: Duration) -> String {
+    if !report.is_clean() {
+        return format!("{report}\n\n");
+    }
+    let rows: u64 = report.views.iter().map(|view| view.compared.rows).sum();
+    format!(
+        "Audit: {} in three views held against the log in {:.1} s, no difference.\n\n",
+        counted(rows, "row"),
+        took.as_secs_f64()
+    )
+}
+
+/// Prints, in colours on a terminal.
+fn say(text: &str) -> std::io::Result<()> {
+    anstream::stdout().lock().write_all(text.as_bytes())
 }
 
 fn start(settings: &Settings, gateway: SocketAddr, town: &mut Town) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! What commands ask of Kafka beside appending: topics, their settings, where partitions begin and end.
+//! What commands ask of Kafka beside appending: topics, their settings, where partitions end.
 //!
 //! librdkafka's questions block, so each is asked off the threads that run everything else.
 
@@ -39,15 +39,6 @@ pub(crate) struct TopicPlan {
     pub(crate) partitions: u16,
     pub(crate) replication_factor: u16,
     pub(crate) settings: Vec<(&'static str, String)>,
-}
-
-/// Where a partition of a topic begins and ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bounds {
-    /// The oldest record still there, or the end where there is none.
-    pub(crate) start: NextOffset,
-    /// The offset that the next record will have.
-    pub(crate) end: NextOffset,
 }
 
 /// Why Kafka could not be asked.
@@ -149,23 +140,23 @@ impl Cluster {
         Ok(settings)
     }
 
-    /// Where each partition of a topic begins and ends, at or after this call.
-    pub(crate) async fn bounds(
+    /// Where each partition of a topic ends: the offset that its next record will have, or a later one, as of this
+    /// call.
+    pub(crate) async fn ends(
         &self,
         topic: &str,
         partitions: u16,
-    ) -> Result<BTreeMap<Partition, Bounds>, ClusterError> {
+    ) -> Result<BTreeMap<Partition, NextOffset>, ClusterError> {
         let name = topic.to_owned();
         let ask = move |consumer: &BaseConsumer| {
-            let mut bounds = BTreeMap::new();
+            let mut ends = BTreeMap::new();
             for partition in 0..i32::from(partitions) {
-                let (start, end) = consumer.fetch_watermarks(&name, partition, ANSWER)?;
-                let (start, end) = (NextOffset::new(start), NextOffset::new(end));
-                bounds.insert(Partition::new(partition), Bounds { start, end });
+                let (_, end) = consumer.fetch_watermarks(&name, partition, ANSWER)?;
+                ends.insert(Partition::new(partition), NextOffset::new(end));
             }
-            Ok(bounds)
+            Ok(ends)
         };
-        self.ask(&format!("the bounds of {topic}"), ask).await
+        self.ask(&format!("the ends of {topic}"), ask).await
     }
 
     /// The first record of each partition whose append time is `millis` or later; a partition without one is left out.

@@ -7,7 +7,7 @@ use tidemark_event::{NextOffset, Partition, rfc3339};
 use tidemark_fold::ViewName;
 use tidemark_store::{Checkpoint, RecordedLog, Store, StoreError};
 
-use crate::kafka::{Bounds, Cluster, ClusterError};
+use crate::kafka::{Cluster, ClusterError};
 
 /// How far every generation of every view is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -95,11 +95,11 @@ pub(crate) async fn look(store: &Store, cluster: &Cluster) -> Result<Lags, LagEr
         }
     }
     let partitions = log.settings.partitions;
-    let bounds = cluster.bounds(&log.topic, partitions).await?;
+    let ends = cluster.ends(&log.topic, partitions).await?;
     let generations = found
         .into_iter()
         .map(|(view, active, generation, checkpoints)| {
-            let partitions = compare(&checkpoints, &bounds);
+            let partitions = compare(&checkpoints, &ends);
             GenerationLag {
                 view,
                 generation: generation.no.get(),
@@ -120,22 +120,22 @@ pub(crate) async fn look(store: &Store, cluster: &Cluster) -> Result<Lags, LagEr
 /// A view that has not begun a partition is to begin at its start.
 fn compare(
     checkpoints: &BTreeMap<Partition, Checkpoint>,
-    bounds: &BTreeMap<Partition, Bounds>,
+    ends: &BTreeMap<Partition, NextOffset>,
 ) -> Vec<PartitionLag> {
-    let compare = |(partition, bounds): (&Partition, &Bounds)| {
+    let compare = |(partition, end): (&Partition, &NextOffset)| {
         let checkpoint = checkpoints.get(partition);
         let next_offset = checkpoint.map_or(NextOffset::START, |checkpoint| checkpoint.next_offset);
-        let behind = bounds.end.get().saturating_sub(next_offset.get());
+        let behind = end.get().saturating_sub(next_offset.get());
         let log_time = checkpoint.filter(|checkpoint| checkpoint.last.is_some());
         PartitionLag {
             partition: *partition,
             next_offset,
-            log_end: bounds.end,
+            log_end: *end,
             lag: u64::try_from(behind).unwrap_or_default(),
             log_time: log_time.and_then(|checkpoint| rfc3339(checkpoint.log_time.millis())),
         }
     };
-    bounds.iter().map(compare).collect()
+    ends.iter().map(compare).collect()
 }
 
 impl Lags {
@@ -156,12 +156,9 @@ mod tests {
 
     #[test]
     fn a_lag_is_what_lies_between_a_checkpoint_and_the_end() {
-        let bounds = |end| Bounds {
-            start: NextOffset::START,
-            end: NextOffset::new(end),
-        };
-        let ends =
-            BTreeMap::from([0, 1, 2].map(|partition| (Partition::new(partition), bounds(10))));
+        let ends = BTreeMap::from(
+            [0, 1, 2].map(|partition| (Partition::new(partition), NextOffset::new(10))),
+        );
         let checkpoint = Checkpoint {
             next_offset: NextOffset::new(8),
             last: Some(LastRecord {

@@ -11,16 +11,19 @@ use crate::settings::{LogSettings, typed::LogFormat};
 pub(crate) enum Verbosity {
     /// It runs for long and its log is watched.
     Service,
-    /// Its result is what people look at.
-    Command,
+    /// It moves many events, and servers may be in trouble for a while without ending it.
+    Transfer,
+    /// It asks something, and tells what it was answered or why it was not.
+    Question,
 }
 
 impl Verbosity {
+    /// The servers' clients log on several levels what their errors say as well.
     const fn filter(self) -> &'static str {
         match self {
-            // The clients' own chatter only where somebody must look.
             Self::Service => "info,librdkafka=warn,rdkafka=warn,scylla=warn",
-            Self::Command => "warn,librdkafka=error",
+            Self::Transfer => "warn,librdkafka=off,scylla=off",
+            Self::Question => "warn,librdkafka=off,rdkafka=off,scylla=off",
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::{error::Error, io::ErrorKind, process::ExitCode};
 
+use tidemark_store::ConnectError;
+
 use crate::settings::SettingsError;
 
 /// How a command ended that did not fail.
@@ -34,9 +36,6 @@ pub(crate) fn conclude(result: Result<Outcome, anyhow::Error>) -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", causes(error.as_ref()).join("\ncaused by: "));
-            let is_usage = |cause: &(dyn Error + 'static)| {
-                cause.is::<UsageError>() || cause.is::<SettingsError>()
-            };
             ExitCode::from(if error.chain().any(is_usage) { 2 } else { 1 })
         }
     }
@@ -61,6 +60,13 @@ fn causes(error: &(dyn Error + 'static)) -> Vec<String> {
         next = cause.source();
     }
     told
+}
+
+/// Whether what was typed is at fault.
+fn is_usage(cause: &(dyn Error + 'static)) -> bool {
+    let store = cause.downcast_ref::<ConnectError>();
+    let is_store_setting = store.is_some_and(|store| matches!(store, ConnectError::Setting { .. }));
+    is_store_setting || cause.is::<UsageError>() || cause.is::<SettingsError>()
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -89,6 +89,14 @@ impl Table {
     }
 }
 
+/// So many of a thing, as in 1 partition or 64 partitions.
+pub(crate) fn counted(number: impl Into<u64>, thing: &str) -> String {
+    match number.into() {
+        1 => format!("1 {thing}"),
+        number => format!("{} {thing}s", grouped(number)),
+    }
+}
+
 /// A number with its thousands set apart, as in 54,310.
 pub(crate) fn grouped(number: impl Into<u64>) -> String {
     let digits = number.into().to_string();
@@ -112,6 +120,12 @@ mod tests {
         table.push(["Bo", "tea"].map(str::to_owned));
         table.push(["Jürgen 🎉", ""].map(str::to_owned));
         assert_eq!(table.show(), "who        what\nBo         tea\nJürgen 🎉\n");
+    }
+
+    #[test]
+    fn things_are_counted_as_people_count_them() {
+        let shown = [0_u64, 1, 2_000].map(|number| counted(number, "event"));
+        assert_eq!(shown, ["0 events", "1 event", "2,000 events"]);
     }
 
     #[test]

@@ -1,23 +1,22 @@
 //! How far something is that takes long: a bar on a terminal, nothing elsewhere.
 
-use std::time::Duration;
+use std::{fmt::Write, time::Duration};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 /// How often a bar moves by itself.
 const TICK: Duration = Duration::from_millis(100);
 
 /// A bar over `total` things of a kind. It clears itself when it is dropped.
 pub(crate) fn bar(total: u64, what: &str) -> Progress {
-    let template = format!(
-        "{{bar:30}} {{human_pos}} of {{human_len}} {what}, {{per_sec}}, {{eta}} left {{msg}}"
-    );
+    let template =
+        format!("{{bar:30}} {{human_pos}} of {{human_len}} {what}, {{rate}}, {{eta}} left {{msg}}");
     styled(ProgressBar::new(total), &template)
 }
 
 /// A count of things of a kind, of which nobody knows how many there will be.
 pub(crate) fn counter(what: &str) -> Progress {
-    let template = format!("{{spinner}} {{human_pos}} {what}, {{per_sec}}");
+    let template = format!("{{spinner}} {{human_pos}} {what}, {{rate}}");
     styled(ProgressBar::no_length(), &template)
 }
 
@@ -31,6 +30,10 @@ pub(crate) fn spinner(message: &str) -> Progress {
 fn styled(bar: ProgressBar, template: &str) -> Progress {
     let style = ProgressStyle::with_template(template);
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style = style.with_key("rate", |state: &ProgressState, output: &mut dyn Write| {
+        // A bar that cannot be written is no bar; there is nobody to tell.
+        let _ = write!(output, "{:.0} a second", state.per_sec());
+    });
     bar.set_style(style);
     bar.enable_steady_tick(TICK);
     Progress(bar)
@@ -49,6 +52,11 @@ impl Progress {
     /// There are so many more to do.
     pub(crate) fn expect_more(&self, count: u64) {
         self.0.inc_length(count);
+    }
+
+    /// There are so many in all, as far as is known.
+    pub(crate) fn expect_length(&self, count: u64) {
+        self.0.set_length(count);
     }
 
     /// So many are done.

@@ -1,6 +1,6 @@
 //! What the settings mean: flags, then TIDEMARK_* variables, then the file, then defaults, validated once.
 //!
-//! [`typed`] is what was typed (clap reads flags and variables in their order), [`file`] is what the file says. What
+//! [`typed`] is what was typed (clap reads flags and variables in their order), [`mod@file`] is what the file says. What
 //! comes out is the crates' own settings, which nothing reads variables or files behind.
 
 pub(crate) mod file;

@@ -16,6 +16,7 @@ use tidemark_store::{Recorded, RecordedLog, SetupSettings, Store};
 
 use crate::{
     kafka::{Cluster, TopicPlan},
+    output::counted,
     release::FOLD_VERSION,
     settings::{Settings, human::show_duration},
 };
@@ -86,6 +87,10 @@ pub(crate) async fn set_up(settings: &Settings, wishes: &Wishes) -> anyhow::Resu
     let recorded = store.log_settings().await.ok().flatten();
 
     let log = wishes.log(found, recorded.as_ref())?;
+    let topic = wishes.topic(brokers, log.partitions)?;
+    if found.is_none() {
+        refuse_too_few_brokers(&topic, brokers)?;
+    }
     let asked = SetupSettings {
         replication_factor: wishes.store_replication(brokers),
         log: RecordedLog {
@@ -104,7 +109,6 @@ pub(crate) async fn set_up(settings: &Settings, wishes: &Wishes) -> anyhow::Resu
         refuse_a_lost_log(&store).await?;
     }
 
-    let topic = wishes.topic(brokers, log.partitions)?;
     let topics = make_topics(&cluster, &topic).await?;
     let mut differences = wishes.view_differences(&now);
     if topics
@@ -167,15 +171,20 @@ impl Wishes {
                 recorded.partitions
             );
         }
-        let there = found.map(|found| u16::try_from(found).unwrap_or(u16::MAX));
-        let there = there.or(recorded.map(|recorded| recorded.partitions));
-        if let (Some(asked), Some(there)) = (asked, there)
+        let there = match (found, recorded) {
+            (Some(found), _) => Some((u16::try_from(found).unwrap_or(u16::MAX), LOG_TOPIC)),
+            (None, recorded) => {
+                recorded.map(|recorded| (recorded.partitions, "the log of the keyspace"))
+            }
+        };
+        if let (Some(asked), Some((there, whose))) = (asked, there)
             && asked != there
         {
             bail!(
-                "--partitions is {asked}, but {LOG_TOPIC} has {there}: the number of a log's partitions never changes"
+                "--partitions is {asked}, but {whose} has {there}: the number of a log's partitions never changes"
             );
         }
+        let there = there.map(|(partitions, _)| partitions);
         let default = LogTopic::default().partitions.get();
         let dedupe = recorded.map_or_else(DedupeWindow::default, |recorded| recorded.dedupe);
         Ok(LogSettings {
@@ -303,6 +312,18 @@ impl Wishes {
     }
 }
 
+/// Refuses before anything is made for a log that Kafka would not make.
+fn refuse_too_few_brokers(topic: &LogTopic, brokers: usize) -> anyhow::Result<()> {
+    let replicas = topic.replication_factor.get();
+    if usize::from(replicas) > brokers {
+        bail!(
+            "{replicas} replicas need as many brokers, and Kafka has {brokers} now: start the others, or choose \
+             --replication-factor"
+        );
+    }
+    Ok(())
+}
+
 /// Refuses where a view has folded records of a log whose topic is not there.
 async fn refuse_a_lost_log(store: &Store) -> anyhow::Result<()> {
     for view in ViewName::ALL {
@@ -375,8 +396,9 @@ fn notes(
         ));
     }
     if keyspace_made && store_replication < 3 {
+        let servers = counted(store_replication, "server");
         notes.push(format!(
-            "the views are to be kept on {store_replication} server(s): the loss of one stops them"
+            "the views are kept on {servers}: the loss of one stops them"
         ));
     }
     notes
@@ -394,114 +416,4 @@ pub(crate) fn show_millis(millis: i64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn some(number: u16) -> Option<NonZeroU16> {
-        NonZeroU16::new(number)
-    }
-
-    fn recorded(partitions: u16) -> RecordedLog {
-        RecordedLog {
-            topic: LOG_TOPIC.to_owned(),
-            topic_id: None,
-            settings: LogSettings {
-                partitions,
-                dedupe: DedupeWindow { millis: 5, ids: 6 },
-            },
-        }
-    }
-
-    #[track_caller]
-    fn partitions(asked: Option<u16>, found: Option<usize>, there: Option<u16>) -> Option<u16> {
-        let wishes = Wishes {
-            partitions: asked.and_then(NonZeroU16::new),
-            ..Wishes::default()
-        };
-        let log = wishes.log(found, there.map(recorded).as_ref());
-        log.ok().map(|log| log.partitions)
-    }
-
-    #[test]
-    fn a_log_that_is_there_keeps_its_partitions() {
-        assert_eq!(partitions(None, None, None), Some(64));
-        assert_eq!(partitions(Some(8), None, None), Some(8));
-        assert_eq!(partitions(None, Some(12), None), Some(12));
-        assert_eq!(partitions(None, None, Some(12)), Some(12));
-        assert_eq!(partitions(Some(12), Some(12), Some(12)), Some(12));
-    }
-
-    #[test]
-    fn another_number_of_partitions_is_refused() {
-        assert_eq!(partitions(Some(8), Some(12), None), None);
-        assert_eq!(partitions(Some(8), None, Some(12)), None);
-        assert_eq!(partitions(None, Some(8), Some(12)), None);
-    }
-
-    #[test]
-    fn the_recorded_window_is_asked_for_again_unless_another_is() {
-        let log = Wishes::default().log(None, Some(&recorded(3))).unwrap();
-        assert_eq!((log.dedupe.millis, log.dedupe.ids), (5, 6));
-        let wishes = Wishes {
-            dedupe_window: Some(Duration::from_secs(60)),
-            ..Wishes::default()
-        };
-        let log = wishes.log(None, Some(&recorded(3))).unwrap();
-        assert_eq!((log.dedupe.millis, log.dedupe.ids), (60_000, 6));
-    }
-
-    #[test]
-    fn a_single_broker_is_taken_as_it_is_and_more_must_be_three() {
-        let numbers = |wishes: &Wishes, brokers| {
-            let topic = wishes.topic(brokers, 4).unwrap();
-            (
-                topic.replication_factor.get(),
-                topic.min_insync_replicas.get(),
-                wishes.store_replication(brokers),
-            )
-        };
-        assert_eq!(numbers(&Wishes::default(), 1), (1, 1, 1));
-        assert_eq!(numbers(&Wishes::default(), 2), (3, 2, 3));
-        assert_eq!(numbers(&Wishes::default(), 5), (3, 2, 3));
-        let wishes = Wishes {
-            replication_factor: some(5),
-            cql_replication: some(2),
-            ..Wishes::default()
-        };
-        assert_eq!(numbers(&wishes, 1), (5, 4, 2));
-        let impossible = Wishes {
-            replication_factor: some(2),
-            min_insync_replicas: some(3),
-            ..Wishes::default()
-        };
-        assert!(impossible.topic(3, 4).is_err());
-    }
-
-    #[test]
-    fn a_topic_that_is_no_log_is_told() {
-        let topic = LogTopic::default();
-        let mut there: BTreeMap<String, String> = topic
-            .settings()
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect();
-        there.insert("min.insync.replicas".to_owned(), "1".to_owned());
-        assert_eq!(Wishes::default().topic_differences(&topic, &there), [""; 0]);
-
-        there.insert("message.timestamp.type".to_owned(), "CreateTime".to_owned());
-        there.remove("retention.ms");
-        let expected = [
-            "tidemark.events has message.timestamp.type=CreateTime, not LogAppendTime",
-            "tidemark.events has retention.ms=unknown, not -1",
-        ];
-        assert_eq!(
-            Wishes::default().topic_differences(&topic, &there),
-            expected
-        );
-        let wishes = Wishes {
-            min_insync_replicas: some(2),
-            ..Wishes::default()
-        };
-        assert_eq!(wishes.topic_differences(&topic, &there).len(), 3);
-    }
-}
+mod tests;

@@ -105,6 +105,7 @@ pub(crate) struct MessagesJson {
 #[utoipa::path(
     get,
     path = "/conversations/{conversation_id}/messages",
+    operation_id = "list_messages",
     tag = "Messages",
     params(
         ("conversation_id" = String, Path, description = "The conversation"),

@@ -99,6 +99,7 @@ struct PullCursor {
 #[utoipa::path(
     get,
     path = "/inbox",
+    operation_id = "pull_inbox",
     tag = "Inbox",
     params(
         ("device" = String, Query, description = "The device, by the caller's own name for it"),
@@ -253,10 +254,10 @@ impl Pull<'_> {
         after: &(String, u64),
     ) -> Vec<Candidate> {
         places.sort_unstable_by(|one, other| one.conversation.cmp(&other.conversation));
-        let begun = places
+        let left = places
             .into_iter()
-            .filter(|place| place.conversation.as_str() >= after.0.as_str());
-        let candidates = begun.filter_map(|place| {
+            .filter(|place| (place.conversation.as_str(), u64::MAX) > (after.0.as_str(), after.1));
+        let candidates = left.filter_map(|place| {
             // A conversation that came after the pull began is left to the next one.
             let until = *self.until.get(&place.partition)?;
             let is_begun = place.conversation.as_str() == after.0;

@@ -53,7 +53,8 @@ pub(crate) async fn load(
     since: Since,
 ) -> Answer<UserList> {
     let mut heads: HashMap<ConversationId, ReadHead> = HashMap::new();
-    for round in 1.. {
+    let mut round = 1;
+    loop {
         let began = Since::now();
         let rows = view.sessions_of(user).await?;
         let mut wanted = Vec::new();
@@ -82,8 +83,8 @@ pub(crate) async fn load(
             });
         }
         heads.extend(read_heads(app, view, wanted).await?);
+        round += 1;
     }
-    Err(Problem::internal())
 }
 
 /// Whether a head knows all that a row does.

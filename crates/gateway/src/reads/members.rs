@@ -47,6 +47,7 @@ pub(crate) struct MembersJson {
 #[utoipa::path(
     get,
     path = "/conversations/{conversation_id}/members",
+    operation_id = "list_members",
     tag = "Conversations",
     params(
         ("conversation_id" = String, Path, description = "The conversation"),

@@ -84,6 +84,7 @@ struct MentionKey {
 #[utoipa::path(
     get,
     path = "/mentions",
+    operation_id = "list_mentions",
     tag = "Sessions",
     params(
         ("limit" = Option<usize>, Query, description = "How many at most: 50 if absent, up to 200"),
@@ -203,14 +204,8 @@ impl Merge<'_> {
         let mut sources: Vec<Source> = mentioned.into_iter().map(Source::of).collect();
         let mut found = Vec::new();
         while found.len() < most {
-            let next = sources
-                .iter_mut()
-                .filter(|source| !source.read.is_empty())
-                .min_by(|one, other| one.key().cmp(&other.key()));
-            let newest_read = next
-                .as_ref()
-                .and_then(|source| source.key())
-                .map(|key| key.logged_at.0);
+            let newest_read = sources.iter().filter_map(Source::key).min();
+            let newest_read = newest_read.map(|key| key.logged_at.0);
             let is_settled = |source: &Source| {
                 !source.is_unread() || newest_read.is_some_and(|read| source.newest < read)
             };

@@ -60,6 +60,7 @@ pub(crate) struct SessionsJson {
 #[utoipa::path(
     get,
     path = "/sessions",
+    operation_id = "list_sessions",
     tag = "Sessions",
     params(
         ("limit" = Option<usize>, Query, description = "How many at most: 20 if absent, up to 200"),

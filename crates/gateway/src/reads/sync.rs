@@ -117,6 +117,7 @@ struct ScreenKey {
 #[utoipa::path(
     get,
     path = "/sync",
+    operation_id = "sync",
     tag = "Sessions",
     params(
         ("since" = Option<String>, Query, description = "The token of an earlier sync"),

@@ -40,6 +40,7 @@ pub(crate) enum LineAnswer {
 #[utoipa::path(
     post,
     path = "/events",
+    operation_id = "append_events",
     tag = "Events",
     request_body(content = String, content_type = "application/x-ndjson"),
     responses((

@@ -76,6 +76,7 @@ pub(crate) struct ChangeMembers {
 #[utoipa::path(
     put,
     path = "/conversations/{conversation_id}",
+    operation_id = "create_conversation",
     tag = "Conversations",
     params(("conversation_id" = String, Path, description = "The caller's own name for it, up to 128 bytes")),
     request_body = CreateConversation,
@@ -163,6 +164,7 @@ async fn may_create(
 #[utoipa::path(
     patch,
     path = "/conversations/{conversation_id}",
+    operation_id = "change_conversation",
     tag = "Conversations",
     params(("conversation_id" = String, Path, description = "The conversation")),
     request_body = ChangeConversation,
@@ -198,6 +200,7 @@ pub(crate) async fn change(
 #[utoipa::path(
     post,
     path = "/conversations/{conversation_id}/members",
+    operation_id = "change_members",
     tag = "Conversations",
     params(("conversation_id" = String, Path, description = "The group")),
     request_body = ChangeMembers,

@@ -122,6 +122,7 @@ impl FromParams for SendQuery {
 #[utoipa::path(
     post,
     path = "/conversations/{conversation_id}/messages",
+    operation_id = "send_message",
     tag = "Messages",
     params(
         ("conversation_id" = String, Path, description = "The conversation"),
@@ -214,6 +215,7 @@ async fn sent(
 #[utoipa::path(
     patch,
     path = "/conversations/{conversation_id}/messages/{seq}",
+    operation_id = "edit_message",
     tag = "Messages",
     params(
         ("conversation_id" = String, Path, description = "The conversation"),
@@ -273,6 +275,7 @@ impl FromParams for TakeBackQuery {
 #[utoipa::path(
     delete,
     path = "/conversations/{conversation_id}/messages/{seq}",
+    operation_id = "take_back_message",
     tag = "Messages",
     params(
         ("conversation_id" = String, Path, description = "The conversation"),

@@ -94,6 +94,7 @@ impl FromParams for NoBody {
 #[utoipa::path(
     put,
     path = "/conversations/{conversation_id}/read",
+    operation_id = "read_up_to",
     tag = "Sessions",
     params(("conversation_id" = String, Path, description = "The conversation")),
     request_body = ReadUpTo,
@@ -121,6 +122,7 @@ pub(crate) async fn read(
 #[utoipa::path(
     put,
     path = "/conversations/{conversation_id}/unread",
+    operation_id = "mark_unread",
     tag = "Sessions",
     params(("conversation_id" = String, Path, description = "The conversation")),
     request_body = MarkUnread,
@@ -151,6 +153,7 @@ pub(crate) async fn mark_unread(
 #[utoipa::path(
     patch,
     path = "/conversations/{conversation_id}/session",
+    operation_id = "change_session",
     tag = "Sessions",
     params(("conversation_id" = String, Path, description = "The conversation")),
     request_body = ChangeSession,
@@ -187,6 +190,7 @@ pub(crate) async fn change_session(
 #[utoipa::path(
     delete,
     path = "/conversations/{conversation_id}/history",
+    operation_id = "clear_history",
     tag = "Sessions",
     params(
         ("conversation_id" = String, Path, description = "The conversation"),
@@ -213,6 +217,7 @@ pub(crate) async fn clear_history(
 #[utoipa::path(
     delete,
     path = "/sessions/{conversation_id}",
+    operation_id = "remove_session",
     tag = "Sessions",
     params(
         ("conversation_id" = String, Path, description = "The conversation"),
@@ -239,6 +244,7 @@ pub(crate) async fn remove_session(
 #[utoipa::path(
     put,
     path = "/inbox/ack",
+    operation_id = "acknowledge_inbox",
     tag = "Inbox",
     request_body = Acknowledge,
     responses((status = 202, description = "The log has it", body = AcceptedJson)),

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     future::Future,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
     time::{Duration, SystemTime},
@@ -243,11 +243,10 @@ pub(crate) fn counted<K: Ord>(keys: impl IntoIterator<Item = K>) -> BTreeMap<K, 
     counts
 }
 
-/// Warnings of the store that are logged while a test runs. Tests that look at them are alone in their process or
-/// agree on what they see: the log is one for all.
-pub(crate) fn warnings() -> Arc<Mutex<Vec<String>>> {
-    static LOG: std::sync::OnceLock<Arc<Mutex<Vec<String>>>> = std::sync::OnceLock::new();
-    Arc::clone(LOG.get_or_init(|| {
+/// What servers have warned of since this was first called, in this process.
+pub(crate) fn server_warnings() -> Vec<String> {
+    static LOG: OnceLock<Arc<Mutex<Vec<String>>>> = OnceLock::new();
+    let log = LOG.get_or_init(|| {
         let log = Arc::new(Mutex::new(Vec::new()));
         let into = Arc::clone(&log);
         tracing_subscriber::fmt()
@@ -256,7 +255,10 @@ pub(crate) fn warnings() -> Arc<Mutex<Vec<String>>> {
             .with_writer(move || Lines(Arc::clone(&into)))
             .init();
         log
-    }))
+    });
+    let lines = log.lock().unwrap();
+    let of_servers = lines.iter().filter(|line| line.contains("a server warns"));
+    of_servers.cloned().collect()
 }
 
 struct Lines(Arc<Mutex<Vec<String>>>);

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use crate::{
     append,
     outcome::{Outcome, describe},
-    output::{Output, grouped},
+    output::{Output, counted},
     progress::{Progress, counter},
     settings::Settings,
 };
@@ -93,9 +93,9 @@ impl Produce {
 
 fn show(report: &Report) -> String {
     format!(
-        "{} events appended, {} bad lines, {:.1} s\n",
-        grouped(report.appended),
-        grouped(report.bad_lines),
+        "{} appended, {}, {:.1} s\n",
+        counted(report.appended, "event"),
+        counted(report.bad_lines, "bad line"),
         report.seconds
     )
 }

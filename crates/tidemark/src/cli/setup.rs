@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::{
     outcome::Outcome,
-    output::{Output, Table, grouped},
+    output::{Output, Table, counted, grouped},
     settings::{Settings, human::parse_duration},
     setup::{Report, Wishes, set_up, show_millis},
 };
@@ -148,7 +148,7 @@ fn show(report: &Report) -> String {
     let made = |made: bool| if made { "made" } else { "was there" }.to_owned();
     let mut table = Table::default();
     for topic in &report.topics {
-        let partitions = format!("{} partition(s)", topic.partitions);
+        let partitions = counted(topic.partitions as u64, "partition");
         table.push([
             "topic".to_owned(),
             topic.name.clone(),

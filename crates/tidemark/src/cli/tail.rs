@@ -21,6 +21,7 @@ use tidemark_event::{LOG_TOPIC, decode, rfc3339, to_json};
 use crate::{
     kafka::Cluster,
     outcome::{Outcome, UsageError, describe},
+    output::counted,
     settings::Settings,
     shutdown,
 };
@@ -88,10 +89,8 @@ impl Tail {
         }
         printer.output.flush()?;
         if printer.left_out > 0 {
-            eprintln!(
-                "{} records are no events and were left out",
-                printer.left_out
-            );
+            let records = counted(printer.left_out, "record");
+            eprintln!("{records} left out, which cannot be decoded");
         }
         Ok(Outcome::difference_if(printer.left_out > 0))
     }

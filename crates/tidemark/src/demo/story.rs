@@ -1,10 +1,9 @@
 //! A made-up workplace: who talks where, and what one person misses in five days away.
 //!
-//! Mira is there for a day, reads everything, and is away for five days until now. In that time exactly
-//! 900 messages that count as unread for her are sent in 40 groups, and a few in direct
-//! chats. Three of them mention her, one addresses everybody. Beside them stand those that do not count: silent ones,
-//! system messages, ones that were recalled, one that mentioned her until it was edited, and all that a group had
-//! before she was added to it.
+//! Mira is there for a day, reads everything, and is away for five days until now. In that time exactly 900 messages
+//! that count as unread for her are sent in 40 groups, and a few in direct chats. Three of them mention her, one
+//! addresses everybody. Beside them stand those that do not count: silent ones, system messages, ones that were
+//! recalled, and all that a group had before she was added to it; and one that mentioned her until it was edited.
 //!
 //! The story follows from its seed and its end alone, so what it promises is known when it is told, and the views
 //! can be held against it. It holds nothing that a fold refuses.
@@ -15,6 +14,7 @@ mod direct;
 mod people;
 mod plot;
 mod room;
+mod stock;
 mod talk;
 #[cfg(test)]
 mod tests;
@@ -33,7 +33,8 @@ use self::{
     people::{People, Person},
     plot::{Address, DIRECTS, GROUPS, Group, MISSED_IN_DIRECTS, READ_DIRECTS, Singled},
     room::Room,
-    talk::{Talk, Topic},
+    stock::Topic,
+    talk::Talk,
 };
 
 const SECOND: i64 = 1_000;
@@ -281,8 +282,8 @@ impl Teller {
             match plot::singled(group, missed) {
                 Some(singled) => self.tell_singled(singled, room, at),
                 None => {
-                    let (sender, seq) = room.say(at);
-                    room.follow_up(at, &sender, seq);
+                    let spoken = room.say(at);
+                    room.follow_up(at, &spoken);
                 }
             }
             missed += 1;
@@ -319,8 +320,14 @@ impl Teller {
         let mut pairs = BTreeSet::new();
         while pairs.len() < DIRECTS - hers.len() {
             let pair = dice.some_of(&self.people.colleagues, 2);
-            if pairs.insert(pair[0].id.clone().min(pair[1].id.clone())) {
-                self.tell_direct(&pair[0], &pair[1]);
+            let (one, other) = (&pair[0], &pair[1]);
+            let ids = if one.id < other.id {
+                (&one.id, &other.id)
+            } else {
+                (&other.id, &one.id)
+            };
+            if pairs.insert((ids.0.clone(), ids.1.clone())) {
+                self.tell_direct(one, other);
             }
         }
     }

@@ -19,6 +19,9 @@ use tokio::process::{Child, ChildStdin, Command};
 /// How long a process may take to flush and leave: above a projector's own deadline.
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
 
+/// Between two looks whether one has ended.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Where a gateway listens if nobody else does.
 const GATEWAY_PORT: u16 = 8080;
 
@@ -96,6 +99,14 @@ impl Town {
             }
         }
         Ok(())
+    }
+
+    /// Waits until one of them has ended, and fails then.
+    pub(super) async fn watch(&mut self) -> anyhow::Result<()> {
+        loop {
+            self.check()?;
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// Ends all of them: asks, waits, and kills what does not end in time.

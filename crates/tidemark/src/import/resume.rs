@@ -18,7 +18,7 @@ use tidemark_store::{Checkpoint, Generation, OpenError, Order, RecordedLog, Stor
 use tokio::time::Instant;
 
 use crate::{
-    kafka::{Bounds, Cluster, ClusterError},
+    kafka::{Cluster, ClusterError},
     release::FOLD_VERSION,
 };
 
@@ -113,19 +113,19 @@ impl Record {
         let active = store.active_generation(ViewName::Roaming).await?;
         let no = active.ok_or(ResumeError::NoGeneration)?;
         let roaming = store.open::<Roaming>(no, FOLD_VERSION).await?;
-        let mut bounds = cluster.bounds(&log.topic, log.settings.partitions).await?;
-        bounds.retain(|partition, _| partitions.contains(partition));
+        let mut ends = cluster.ends(&log.topic, log.settings.partitions).await?;
+        ends.retain(|partition, _| partitions.contains(partition));
 
         let mut checkpoints = roaming.checkpoints().await?;
         let mut moved = Instant::now();
-        while !behind(&checkpoints, &bounds).is_empty() && moved.elapsed() < STANDSTILL {
+        while !behind(&checkpoints, &ends).is_empty() && moved.elapsed() < STANDSTILL {
             tokio::time::sleep(LOOK).await;
             let now = roaming.checkpoints().await?;
             if now != checkpoints {
                 (checkpoints, moved) = (now, Instant::now());
             }
         }
-        let behind = behind(&checkpoints, &bounds);
+        let behind = behind(&checkpoints, &ends);
         if !behind.is_empty() {
             let young = cluster.first_since(
                 &log.topic,
@@ -167,20 +167,20 @@ struct Behind {
 
 fn behind(
     checkpoints: &BTreeMap<Partition, Checkpoint>,
-    bounds: &BTreeMap<Partition, Bounds>,
+    ends: &BTreeMap<Partition, NextOffset>,
 ) -> Vec<Behind> {
-    let of = |(partition, bounds): (&Partition, &Bounds)| {
+    let of = |(partition, end): (&Partition, &NextOffset)| {
         let next = checkpoints
             .get(partition)
-            .map_or(bounds.start, |checkpoint| checkpoint.next_offset);
-        let records = u64::try_from(bounds.end.get() - next.get()).unwrap_or_default();
+            .map_or(NextOffset::START, |checkpoint| checkpoint.next_offset);
+        let records = u64::try_from(end.get() - next.get()).unwrap_or_default();
         (records > 0).then_some(Behind {
             partition: *partition,
             next,
             records,
         })
     };
-    bounds.iter().filter_map(of).collect()
+    ends.iter().filter_map(of).collect()
 }
 
 /// Half a window ago: what is younger will be in the window until this import is done. By this machine's clock, which

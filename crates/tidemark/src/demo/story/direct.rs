@@ -7,7 +7,8 @@ use super::{
     chat::{Chat, Said},
     dice::Dice,
     people::Person,
-    talk::{Talk, Topic},
+    stock::Topic,
+    talk::Talk,
 };
 
 /// Two people, and what they say to each other.

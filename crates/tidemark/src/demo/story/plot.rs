@@ -1,6 +1,6 @@
 //! The groups there are, and how much the returning user misses in each.
 
-use super::talk::Topic;
+use super::stock::Topic;
 
 /// One group.
 #[derive(Debug)]

@@ -10,6 +10,14 @@ use super::{
     talk::Talk,
 };
 
+/// A message, just said.
+#[derive(Debug)]
+pub(super) struct Spoken {
+    pub(super) sender: Person,
+    pub(super) seq: Seq,
+    body: String,
+}
+
 /// A group, who talks in it, and chance.
 #[derive(Debug)]
 pub(super) struct Room {
@@ -36,17 +44,16 @@ impl Room {
             (6..9, Some(visitor)) => self.chat.read(at, visitor),
             (9..14, _) => self.say_uncounted(at, None),
             _ => {
-                let (sender, seq) = self.say(at);
-                self.follow_up(at, &sender, seq);
+                let spoken = self.say(at);
+                self.follow_up(at, &spoken);
             }
         }
     }
 
     /// One of the speakers says something that counts as unread for all others.
-    pub(super) fn say(&mut self, at: i64) -> (Person, Seq) {
+    pub(super) fn say(&mut self, at: i64) -> Spoken {
         let sender = self.speaker();
-        let seq = self.say_as(at, sender.clone());
-        (sender, seq)
+        self.say_as(at, sender)
     }
 
     /// Something is said that counts for nobody: it is silent, the software's own, or taken back. It may mention
@@ -92,11 +99,12 @@ impl Room {
     }
 
     /// What may follow a message: its sender mends it, others read it, somebody comes or goes.
-    pub(super) fn follow_up(&mut self, at: i64, sender: &Person, seq: Seq) {
+    pub(super) fn follow_up(&mut self, at: i64, spoken: &Spoken) {
         match self.dice.below(100) {
             0..3 => {
-                let words = "edit: I meant the other one, sorry".to_owned();
-                self.chat.edit(at + 30 * SECOND, sender, seq, words, None);
+                let Spoken { sender, seq, body } = spoken;
+                let words = format!("{body} (sorry, wrong thread at first)");
+                self.chat.edit(at + 30 * SECOND, sender, *seq, words, None);
             }
             3..24 => {
                 let reader = self.speaker();
@@ -122,7 +130,7 @@ impl Room {
         self.dice.one_of(&self.speakers).clone()
     }
 
-    fn say_as(&mut self, at: i64, sender: Person) -> Seq {
+    fn say_as(&mut self, at: i64, sender: Person) -> Spoken {
         let other = loop {
             let other = self.speaker();
             if other != sender {
@@ -130,7 +138,8 @@ impl Room {
             }
         };
         let line = self.talk.next(&mut self.dice, &other.name);
-        let mut said = Said::text(line.body);
+        let body = line.body;
+        let mut said = Said::text(&body);
         if line.names_somebody {
             said = said.mentioning(&other);
         }
@@ -139,7 +148,8 @@ impl Room {
             let back = self.dice.below(3) as u64;
             said.reply_to = Some(Seq::new(last - back));
         }
-        self.chat.say(at, &sender, said)
+        let seq = self.chat.say(at, &sender, said);
+        Spoken { sender, seq, body }
     }
 
     /// Somebody of the crowd leaves, and may come again.
