@@ -16,7 +16,10 @@ use rdkafka::{
     consumer::{BaseConsumer, Consumer},
     error::{KafkaError, RDKafkaErrorCode},
 };
-use tidemark_event::{LOG_TOPIC, NextOffset, Offset, Partition, kafka::KafkaSettings};
+use tidemark_event::{
+    LOG_TOPIC, NextOffset, Offset, Partition,
+    kafka::{KafkaSettings, SelfAssigned},
+};
 use uuid::Uuid;
 
 use crate::RawRecord;
@@ -194,7 +197,7 @@ impl LogReader {
         Ok(())
     }
 
-    fn consumer(&self) -> Result<BaseConsumer, LogError> {
+    fn consumer(&self) -> Result<BaseConsumer<SelfAssigned>, LogError> {
         let mut config = self.kafka.consumer(&self.group);
         // Tuning, unless the operator set it: several partitions are read beside each other.
         let mut tune = |name: &str, value: &str| {
@@ -208,14 +211,14 @@ impl LogReader {
         tune("fetch.error.backoff.ms", "100");
         config.set("enable.auto.commit", "false");
         config
-            .create()
+            .create_with_context(SelfAssigned)
             .map_err(|source| failed("a consumer", source))
     }
 }
 
 /// A partition being read.
 struct Reading<'c> {
-    consumer: &'c BaseConsumer,
+    consumer: &'c BaseConsumer<SelfAssigned>,
     partition: Partition,
     next: NextOffset,
     end: NextOffset,
@@ -287,7 +290,7 @@ impl Reading<'_> {
 
 /// Where a partition begins and ends, for readers of what is committed.
 fn bounds(
-    consumer: &BaseConsumer,
+    consumer: &BaseConsumer<SelfAssigned>,
     partition: Partition,
 ) -> Result<(NextOffset, NextOffset), LogError> {
     let (start, end) = consumer

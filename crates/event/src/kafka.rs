@@ -5,7 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use rdkafka::ClientConfig;
+use rdkafka::{
+    ClientConfig, ClientContext,
+    consumer::ConsumerContext,
+    error::{KafkaError, RDKafkaErrorCode},
+};
 
 /// How to reach the Kafka cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,3 +75,18 @@ impl KafkaSettings {
         config
     }
 }
+
+/// For consumers that read by themselves, in no group: tells of trouble, and takes the end of a partition for what it
+/// is, which librdkafka reports as an error.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SelfAssigned;
+
+impl ClientContext for SelfAssigned {
+    fn error(&self, error: KafkaError, reason: &str) {
+        if error.rdkafka_error_code() != Some(RDKafkaErrorCode::PartitionEOF) {
+            tracing::warn!(%error, reason, "Kafka is in trouble");
+        }
+    }
+}
+
+impl ConsumerContext for SelfAssigned {}

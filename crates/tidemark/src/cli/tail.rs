@@ -9,14 +9,13 @@ use anyhow::Context as _;
 use clap::Args;
 use rdkafka::{
     Message, TopicPartitionList,
-    client::ClientContext,
-    consumer::{Consumer as _, ConsumerContext, StreamConsumer},
+    consumer::{Consumer as _, StreamConsumer},
     error::{KafkaError, RDKafkaErrorCode},
     message::BorrowedMessage,
     topic_partition_list::Offset as KafkaOffset,
 };
 use serde_json::{Value, json};
-use tidemark_event::{LOG_TOPIC, decode, rfc3339, to_json};
+use tidemark_event::{LOG_TOPIC, decode, kafka::SelfAssigned, rfc3339, to_json};
 
 use crate::{
     kafka::Cluster,
@@ -124,11 +123,11 @@ impl Tail {
         &self,
         settings: &Settings,
         partitions: &BTreeSet<i32>,
-    ) -> anyhow::Result<StreamConsumer<Reader>> {
+    ) -> anyhow::Result<StreamConsumer<SelfAssigned>> {
         let mut config = settings.kafka.consumer(GROUP);
         config.set("enable.partition.eof", "true");
-        let consumer: StreamConsumer<Reader> = config
-            .create_with_context(Reader)
+        let consumer: StreamConsumer<SelfAssigned> = config
+            .create_with_context(SelfAssigned)
             .context("cannot make a consumer")?;
         let start = if self.from_end {
             KafkaOffset::End
@@ -145,20 +144,6 @@ impl Tail {
         Ok(consumer)
     }
 }
-
-/// Takes what librdkafka tells beside records.
-struct Reader;
-
-impl ClientContext for Reader {
-    fn error(&self, error: KafkaError, reason: &str) {
-        // The end of a partition is what is waited for, not an error.
-        if error.rdkafka_error_code() != Some(RDKafkaErrorCode::PartitionEOF) {
-            tracing::warn!(%error, reason, "Kafka is in trouble");
-        }
-    }
-}
-
-impl ConsumerContext for Reader {}
 
 /// Whether librdkafka goes on by itself.
 fn is_passing(error: &KafkaError) -> bool {
