@@ -300,16 +300,20 @@ fn profile_folder() -> PathBuf {
     folder.expect("a test is in target/PROFILE/deps").to_owned()
 }
 
+/// A folder for what runs leave behind.
+pub(crate) fn runs_folder() -> PathBuf {
+    let folder = profile_folder().with_file_name("tmp").join("e2e");
+    std::fs::create_dir_all(&folder).expect("the target folder can be written");
+    folder
+}
+
 /// An empty folder for the logs of this run. Those of runs that have ended are forgotten.
 pub(crate) fn log_folder() -> &'static Path {
     static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
         let test = std::env::current_exe().expect("a test knows its file");
         let test = test.file_stem().unwrap_or_default().to_string_lossy();
         let name = test.rsplit_once('-').map_or(&*test, |(name, _)| name);
-        let runs = profile_folder()
-            .with_file_name("tmp")
-            .join("e2e")
-            .join(name);
+        let runs = runs_folder().join(name);
         for earlier in runs.read_dir().into_iter().flatten().flatten() {
             if !Path::new("/proc").join(earlier.file_name()).exists() {
                 let _ = std::fs::remove_dir_all(earlier.path());

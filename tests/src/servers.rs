@@ -10,6 +10,8 @@ use std::{
     sync::LazyLock,
 };
 
+use crate::process::runs_folder;
+
 /// Where the servers are.
 #[derive(Debug)]
 pub struct Servers {
@@ -58,8 +60,7 @@ pub fn servers() -> &'static Servers {
             is_temporary,
             "the servers are not made for tests, and their log would be deleted: {HOW}"
         );
-        let lock = File::create(folder.join("e2e.lock")).expect("the state folder can be written");
-        lock.lock().expect("a file can be locked");
+        let lock = run_lock(&variable("TIDEMARK_KAFKA"));
         Servers {
             kafka: variable("TIDEMARK_KAFKA"),
             cql: variable("TIDEMARK_CQL"),
@@ -134,6 +135,14 @@ impl Servers {
     fn pid_file(&self, server: Server) -> PathBuf {
         self.folder.join(format!("{}.pid", server.name()))
     }
+}
+
+/// Waits until no other run uses this Kafka.
+fn run_lock(kafka: &str) -> File {
+    let name = format!("{}.lock", kafka.replace([':', ','], "-"));
+    let lock = File::create(runs_folder().join(name)).expect("the target folder can be written");
+    lock.lock().expect("a file can be locked");
+    lock
 }
 
 fn is_zombie(pid: &str) -> bool {

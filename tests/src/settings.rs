@@ -19,6 +19,9 @@ pub struct Settings {
     pub inbox_ttl: Duration,
     /// How many gateways there are.
     pub gateways: usize,
+    /// A worker that is gone without a word is replaced after six seconds, the least that a broker allows; else after
+    /// 45. A machine that is very busy may take a worker for gone that is not.
+    pub misses_workers_soon: bool,
 }
 
 impl Default for Settings {
@@ -33,6 +36,7 @@ impl Default for Settings {
             inbox_period: DAY * 7,
             inbox_ttl: DAY * 30,
             gateways: 1,
+            misses_workers_soon: false,
         }
     }
 }

@@ -100,13 +100,19 @@ impl Town {
         }
     }
 
-    /// The town that all tests of a binary use one after the other, with [`Settings::default`]. What they do to its
+    /// The town that all tests of a binary use one after the other, which misses its workers soon. What they do to its
     /// processes they repair, or the next one does; one that fails takes the town with it.
     pub async fn in_turn() -> Turn {
         let mut town = STANDING.lock().await;
         match town.as_ref() {
             Some(town) => town.restore().await,
-            None => *town = Some(Self::begin(Settings::default(), None).await.running().await),
+            None => {
+                let settings = Settings {
+                    misses_workers_soon: true,
+                    ..Settings::default()
+                };
+                *town = Some(Self::begin(settings, None).await.running().await);
+            }
         }
         Turn(town)
     }
@@ -248,10 +254,11 @@ impl Town {
 
     /// As [`begin_worker`](Self::begin_worker), with further arguments.
     pub fn begin_worker_with(&self, view: View, more: &[&str]) -> Arc<Process> {
-        // A worker that is gone without a word is replaced after six seconds, the least that a broker allows.
-        let properties = "session.timeout.ms=6000\nheartbeat.interval.ms=1000\n";
         let mut environment = self.environment.clone();
-        environment.insert("TIDEMARK_KAFKA_PROPERTIES", properties.to_owned());
+        if self.settings.misses_workers_soon {
+            let properties = "session.timeout.ms=6000\nheartbeat.interval.ms=1000\n";
+            environment.insert("TIDEMARK_KAFKA_PROPERTIES", properties.to_owned());
+        }
         let arguments = [&["project", view.name()], more].concat();
         self.begin_process(Role::Worker(view), view.name(), &arguments, environment)
     }

@@ -86,6 +86,11 @@ pub(crate) fn join(
     tune("fetch.error.backoff.ms", "100");
     tune("auto.commit.interval.ms", "1000");
     tune("topic.metadata.refresh.interval.ms", "30000");
+    if settings.group_protocol == GroupProtocol::Classic {
+        // A killed worker is missed after this long. Shorter than usual, since replacing one too soon does no harm.
+        // Under the other protocol the broker decides.
+        tune("session.timeout.ms", "10000");
+    }
     config.set("statistics.interval.ms", "1000");
     match settings.group_protocol {
         GroupProtocol::Classic => {

@@ -151,6 +151,52 @@ async fn has_all(worker: &Process) {
     .await;
 }
 
+#[tokio::test]
+async fn while_a_view_is_behind_nobody_is_refused_and_reads_say_so() {
+    let town = Town::in_turn().await;
+    for line in [
+        "Consumer group session timed out",
+        "the client met an error",
+    ] {
+        town.foresees(line);
+    }
+    let scene = town.scene(Size::AsIs);
+    let [old, new, none] = ["old", "new", "none"].map(|name| scene.name_in_partition(name, 3));
+    scene.group(&old, &["anna", "bo"]).await;
+    scene.user("bo").says(&old, "hi").await;
+    assert_eq!(scene.user("anna").seqs(&old, "after=0").await, [1]);
+
+    town.worker(View::Roaming).freeze();
+    scene.group(&new, &["anna", "bo"]).await;
+    let path = |name: &str| format!("/conversations/{name}/messages");
+    let (to_new, to_none, of_old) = (
+        path(&new),
+        path(&none),
+        format!("{}?{}", path(&old), scene.at()),
+    );
+    let (anna, bo, eve) = (scene.user("anna"), scene.user("bo"), scene.user("eve"));
+    let (sent, unknown, stranger, read) = tokio::join!(
+        bo.post(&to_new, json!({"body": "too soon"})),
+        anna.get(&to_none),
+        eve.get(&of_old),
+        anna.get(&of_old),
+    );
+    town.worker(View::Roaming).thaw();
+    for answer in [sent, unknown, stranger] {
+        assert!(answer.header("retry-after").is_some(), "{answer:?}");
+        answer.is_problem(503, "view_behind");
+    }
+    assert!(read.is_stale(), "{read:?}");
+    assert_eq!(read.is(200)["messages"].as_array().unwrap().len(), 1);
+
+    anna.get(&to_none)
+        .await
+        .is_problem(404, "no_such_conversation");
+    eve.get(&of_old).await.is_problem(403, "not_a_member");
+    bo.says(&new, "now").await;
+    assert_eq!(anna.seqs(&new, "after=0").await, [1]);
+}
+
 /// P5.
 #[tokio::test]
 async fn a_group_whose_offsets_are_forgotten_goes_on_from_the_checkpoint() {

@@ -15,6 +15,7 @@ mod mentions;
 mod own_writes;
 mod produce_to_history;
 mod refusals;
+mod requests;
 mod sync;
 mod unread;
 mod walk;
