@@ -28,7 +28,7 @@ demo: ## a small town of chatting users, its views, and their audit; ONCE=1 ends
 test: lint ## lint, unit and property tests, then those that need servers, with servers of their own
 	cargo test --workspace --exclude tidemark-e2e
 	cargo test --workspace --no-run
-	TIDEMARK_DEV=.tidemark/test $(DEV)/with-servers cargo test --workspace --test real -- --ignored
+	TIDEMARK_DEV=.tidemark/test $(DEV)/with-servers cargo test --workspace --test real -- --ignored --test-threads 1
 	TIDEMARK_DEV=.tidemark/test $(DEV)/with-servers cargo test --workspace --test town --test pipeline --test windows
 
 up: ## servers, setup, a gateway on 127.0.0.1:8080 and a projector per view, in the background
