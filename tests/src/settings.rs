@@ -19,8 +19,8 @@ pub struct Settings {
     pub inbox_ttl: Duration,
     /// How many gateways there are.
     pub gateways: usize,
-    /// A worker that is gone without a word is replaced after six seconds, the least that a broker allows; else after
-    /// 45. A machine that is very busy may take a worker for gone that is not.
+    /// A worker that is gone without a word is replaced after six seconds, the least that a broker allows, rather than
+    /// after a worker's own ten. A machine that is very busy may take a worker for gone that is not.
     pub misses_workers_soon: bool,
 }
 

@@ -80,6 +80,12 @@ impl Batcher {
         }
     }
 
+    /// Whether records have been gathered that no batch has given yet: Kafka's queue no longer has them, and the view
+    /// has not folded them.
+    pub(crate) fn holds_records(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     fn is_full(&self) -> bool {
         self.pending.len() >= self.bounds.records || self.bytes >= self.bounds.bytes
     }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tidemark_event::Partition;
+use tidemark_event::{NextOffset, Partition};
 use tidemark_fold::View;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -98,7 +98,8 @@ impl<V: View, S: ViewStore<V>, D: DeadLetters> PartitionTask<V, S, D> {
                     let known = *self.statistics.borrow_and_update();
                     let Some(known) = known else { continue };
                     status.update(partition, |status| status.log_end = known.log_end.or(status.log_end));
-                    let Some(end) = known.drained_to.filter(|end| *end >= self.projection.flushed().next_offset) else { continue };
+                    let flushed = self.projection.flushed().next_offset;
+                    let Some(end) = hole_end(known, batcher.holds_records(), flushed) else { continue };
                     self.projection.skip_hole(end, &self.attempts).await?;
                     let next = self.projection.stored().next_offset;
                     status.update(partition, |status| status.advance(next));
@@ -156,4 +157,48 @@ async fn watched<T>(
     };
     status.update(partition, |status| status.failed_attempts = 0);
     done
+}
+
+/// Where the view may move on to over offsets without records, if it may.
+///
+/// Statistics know only Kafka's queue. What was taken out of it and is still being gathered lies below its end and is
+/// not folded, so nothing is skipped while there is any: the checkpoint would lead (rule 4).
+fn hole_end(
+    known: PartitionStatistics,
+    holds_records: bool,
+    flushed: NextOffset,
+) -> Option<NextOffset> {
+    known
+        .drained_to
+        .filter(|end| !holds_records && *end >= flushed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drained_to(end: i64) -> PartitionStatistics {
+        PartitionStatistics {
+            partition: Partition::new(0),
+            log_end: Some(NextOffset::new(end)),
+            drained_to: Some(NextOffset::new(end)),
+        }
+    }
+
+    #[test]
+    fn an_empty_queue_at_the_end_of_the_log_is_moved_over() {
+        let end = hole_end(drained_to(9), false, NextOffset::new(7));
+        assert_eq!(end, Some(NextOffset::new(9)));
+    }
+
+    /// Found on real servers: a checkpoint moved over records that were lingering in a batch that had begun.
+    #[test]
+    fn nothing_is_moved_over_while_records_are_gathered_and_not_folded() {
+        assert_eq!(hole_end(drained_to(9), true, NextOffset::new(7)), None);
+    }
+
+    #[test]
+    fn statistics_older_than_the_view_move_nothing_back() {
+        assert_eq!(hole_end(drained_to(5), false, NextOffset::new(7)), None);
+    }
 }

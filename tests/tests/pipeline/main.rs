@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+mod checkpoints;
 mod dead_letters;
 mod servers_away;
 mod transactions;
