@@ -4,19 +4,16 @@
 //! makes batches bigger, and a quiet partition costs a few milliseconds.
 
 use futures::FutureExt;
-use rdkafka::{
-    Message,
-    error::{KafkaError, RDKafkaErrorCode},
-    message::BorrowedMessage,
-};
-use tidemark_event::Offset;
 use tokio::time::{Instant, timeout_at};
-use tracing::warn;
 
-use crate::{RawRecord, consumer::PartitionQueue, settings::BatchSettings};
+use crate::{
+    RawRecord,
+    log_source::{OutOfRange, RecordQueue},
+    settings::BatchSettings,
+};
 
-pub(crate) struct Batcher {
-    queue: PartitionQueue,
+pub(crate) struct Batcher<Q> {
+    queue: Q,
     bounds: BatchSettings,
     pending: Vec<RawRecord>,
     bytes: usize,
@@ -29,12 +26,8 @@ pub(crate) struct Batch {
     pub(crate) is_full: bool,
 }
 
-/// Kafka does not have the offset that was asked for.
-#[derive(Debug)]
-pub(crate) struct OutOfRange;
-
-impl Batcher {
-    pub(crate) fn new(queue: PartitionQueue, bounds: BatchSettings) -> Self {
+impl<Q: RecordQueue> Batcher<Q> {
+    pub(crate) fn new(queue: Q, bounds: BatchSettings) -> Self {
         Self {
             queue,
             bounds,
@@ -46,7 +39,7 @@ impl Batcher {
     /// The next batch, which has at least one record. Cancel safe: what was gathered stays for the next call.
     pub(crate) async fn next(&mut self) -> Result<Batch, OutOfRange> {
         while self.pending.is_empty() {
-            let received = received(self.queue.recv().await)?;
+            let received = self.queue.recv().await?;
             self.take(received);
         }
         let deadline = Instant::now() + self.bounds.linger;
@@ -58,12 +51,7 @@ impl Batcher {
                     Err(_) => break,
                 },
             };
-            let received = self::received(received)?;
-            let (pending, bytes) = (&mut self.pending, &mut self.bytes);
-            if let Some(record) = received {
-                *bytes += record.bytes();
-                pending.push(record);
-            }
+            self.take(received?);
         }
         let is_full = self.is_full();
         self.bytes = 0;
@@ -88,27 +76,5 @@ impl Batcher {
 
     fn is_full(&self) -> bool {
         self.pending.len() >= self.bounds.records || self.bytes >= self.bounds.bytes
-    }
-}
-
-/// A record; nothing for what is no record and passes by itself.
-fn received(
-    received: Result<BorrowedMessage<'_>, KafkaError>,
-) -> Result<Option<RawRecord>, OutOfRange> {
-    match received {
-        Ok(message) => Ok(Some(RawRecord {
-            offset: Offset::new(message.offset()),
-            append_time: message.timestamp().to_millis().unwrap_or(0),
-            key: message.key().map(<[u8]>::to_vec),
-            value: message.payload().map(<[u8]>::to_vec),
-        })),
-        Err(KafkaError::PartitionEOF(_)) => Ok(None),
-        Err(KafkaError::MessageConsumption(
-            RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange,
-        )) => Err(OutOfRange),
-        Err(error) => {
-            warn!(%error, "Kafka could not give records just now");
-            Ok(None)
-        }
     }
 }

@@ -11,56 +11,33 @@ use std::{
 };
 
 use rdkafka::{
-    ClientContext, Offset as KafkaOffset, Statistics, TopicPartitionList,
+    ClientContext, Message, Offset as KafkaOffset, Statistics, TopicPartitionList,
     consumer::{
         BaseConsumer, Consumer as _, ConsumerContext, RebalanceProtocol, StreamConsumer,
         stream_consumer,
     },
     error::{KafkaError, RDKafkaErrorCode},
+    message::BorrowedMessage,
     types::RDKafkaRespErr,
 };
 use tidemark_event::{LOG_TOPIC, NextOffset, Offset, Partition};
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
-use crate::settings::{GroupProtocol, WorkerSettings};
+use crate::{
+    RawRecord,
+    log_source::{
+        BoundsError, GroupEvent, LogSource, OutOfRange, PartitionStatistics, RecordQueue,
+    },
+    settings::{GroupProtocol, WorkerSettings},
+    worker::KAFKA_TIMEOUT,
+};
 
 pub(crate) type LogConsumer = StreamConsumer<Context>;
-pub(crate) type PartitionQueue = stream_consumer::StreamPartitionQueue<Context>;
-
-/// What the consumer tells the worker's loop.
-pub(crate) enum GroupEvent {
-    /// Partitions were given to this worker. The answer says where to start those that can be started.
-    Assigned {
-        partitions: Vec<Partition>,
-        starts: sync_mpsc::Sender<Vec<(Partition, Offset)>>,
-    },
-    /// The queue of a partition that was answered with a start: its records come from here on.
-    Started {
-        partition: Partition,
-        queue: PartitionQueue,
-    },
-    /// Partitions are being taken away. The answer comes once they have come to rest.
-    Revoked {
-        partitions: Vec<Partition>,
-        at_rest: sync_mpsc::Sender<()>,
-    },
-    /// What librdkafka knows of the partitions, once a second.
-    Statistics(Vec<PartitionStatistics>),
-}
-
-/// What librdkafka knows of one partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PartitionStatistics {
-    pub(crate) partition: Partition,
-    /// The end of what readers can see.
-    pub(crate) log_end: Option<NextOffset>,
-    /// Everything below has been taken out of the partition's queue, be it records or offsets without any.
-    pub(crate) drained_to: Option<NextOffset>,
-}
+type PartitionQueue = stream_consumer::StreamPartitionQueue<Context>;
 
 pub(crate) struct Context {
-    events: mpsc::UnboundedSender<GroupEvent>,
+    events: mpsc::UnboundedSender<GroupEvent<PartitionQueue>>,
     consumer: OnceLock<Weak<LogConsumer>>,
     assign_deadline: Duration,
     stop_deadline: Duration,
@@ -70,7 +47,7 @@ pub(crate) struct Context {
 pub(crate) fn join(
     settings: &WorkerSettings,
     group: &str,
-    events: mpsc::UnboundedSender<GroupEvent>,
+    events: mpsc::UnboundedSender<GroupEvent<PartitionQueue>>,
 ) -> Result<Arc<LogConsumer>, KafkaError> {
     let mut config = settings.kafka.consumer(group);
     // Tuning, unless the operator set it. The queue limits hold for each partition once queues are split.
@@ -117,14 +94,60 @@ pub(crate) fn join(
     Ok(consumer)
 }
 
-/// The offsets of `partition` that ordinary tools show as the group's.
-pub(crate) fn store_offset(consumer: &LogConsumer, partition: Partition, next: NextOffset) {
-    let mut offsets = TopicPartitionList::new();
-    let added =
-        offsets.add_partition_offset(LOG_TOPIC, partition.get(), KafkaOffset::Offset(next.get()));
-    // It fails where the partition has just been revoked, and matters to nobody but lag tools.
-    if let Err(error) = added.and_then(|()| consumer.store_offsets(&offsets)) {
-        tracing::debug!(%partition, %error, "the group's offset was not stored");
+impl LogSource for Arc<LogConsumer> {
+    type Queue = PartitionQueue;
+
+    async fn bounds(&self, partition: Partition) -> Result<(Offset, NextOffset), BoundsError> {
+        let asked = self.clone();
+        let watermarks = tokio::task::spawn_blocking(move || {
+            asked.fetch_watermarks(LOG_TOPIC, partition.get(), KAFKA_TIMEOUT)
+        });
+        match watermarks.await {
+            Ok(Ok((start, end))) => Ok((Offset::new(start), NextOffset::new(end))),
+            Ok(Err(error)) => Err(BoundsError(error.to_string())),
+            Err(cut_off) => Err(BoundsError(cut_off.to_string())),
+        }
+    }
+
+    fn store_offset(&self, partition: Partition, next: NextOffset) {
+        let mut offsets = TopicPartitionList::new();
+        let added = offsets.add_partition_offset(
+            LOG_TOPIC,
+            partition.get(),
+            KafkaOffset::Offset(next.get()),
+        );
+        // It fails where the partition has just been revoked, and matters to nobody but lag tools.
+        if let Err(error) = added.and_then(|()| self.store_offsets(&offsets)) {
+            tracing::debug!(%partition, %error, "the group's offset was not stored");
+        }
+    }
+}
+
+impl RecordQueue for PartitionQueue {
+    async fn recv(&mut self) -> Result<Option<RawRecord>, OutOfRange> {
+        received(PartitionQueue::recv(self).await)
+    }
+}
+
+/// A record; nothing for what is no record and passes by itself.
+fn received(
+    received: Result<BorrowedMessage<'_>, KafkaError>,
+) -> Result<Option<RawRecord>, OutOfRange> {
+    match received {
+        Ok(message) => Ok(Some(RawRecord {
+            offset: Offset::new(message.offset()),
+            append_time: message.timestamp().to_millis().unwrap_or(0),
+            key: message.key().map(<[u8]>::to_vec),
+            value: message.payload().map(<[u8]>::to_vec),
+        })),
+        Err(KafkaError::PartitionEOF(_)) => Ok(None),
+        Err(KafkaError::MessageConsumption(
+            RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange,
+        )) => Err(OutOfRange),
+        Err(error) => {
+            warn!(%error, "Kafka could not give records just now");
+            Ok(None)
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod batcher;
 mod consumer;
 mod dead_letter;
 pub mod http;
+mod log_source;
 pub mod metrics;
 mod owner;
 mod partition;
@@ -24,6 +25,10 @@ mod view_store;
 mod worker;
 
 pub use dead_letter::{DeadLetter, DeadLetterError, DeadLetterTopic, DeadLetters};
+pub use log_source::{
+    BoundsError, GroupEvent, LogSource, OutOfRange, PartitionStatistics, RecordQueue,
+};
+pub use owner::Owner;
 pub use project::{StartError, project};
 pub use projection::{BatchReport, ProjectError, Projection};
 pub use record::RawRecord;

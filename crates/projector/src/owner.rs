@@ -2,8 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use rdkafka::consumer::Consumer as _;
-use tidemark_event::{LOG_TOPIC, NextOffset, Offset, Partition};
+use tidemark_event::Partition;
 use tidemark_fold::View;
 use tokio::{
     sync::{Notify, mpsc, watch},
@@ -14,34 +13,87 @@ use tracing::{error, warn};
 
 use crate::{
     DeadLetters, Projection, Resume, ViewStore,
-    consumer::{GroupEvent, LogConsumer, PartitionQueue, PartitionStatistics},
+    log_source::{GroupEvent, LogSource, PartitionStatistics},
     partition::PartitionTask,
     projection::describe,
     retry::Attempts,
-    worker::{KAFKA_PAUSE, KAFKA_TIMEOUT, Worker},
+    settings::WorkerSettings,
+    status::Status,
+    worker::KAFKA_PAUSE,
 };
 
 /// A partition at work.
-pub(crate) struct Running {
+struct Running {
     stop: CancellationToken,
     statistics: watch::Sender<Option<PartitionStatistics>>,
     task: JoinHandle<()>,
 }
 
 /// The loop that owns the partitions.
-pub(crate) struct Owner<S, D> {
-    pub(crate) worker: Worker<S, D>,
-    pub(crate) consumer: Arc<LogConsumer>,
-    pub(crate) events: mpsc::UnboundedReceiver<GroupEvent>,
-    /// Asks the polling thread to leave the group and join it anew.
-    pub(crate) rejoin: Arc<Notify>,
+pub struct Owner<L: LogSource, S, D> {
+    settings: WorkerSettings,
+    store: S,
+    dead_letters: D,
+    status: Status,
+    log: L,
+    /// Where the jitter of pauses begins.
+    jitter: u64,
+    events: mpsc::UnboundedReceiver<GroupEvent<L::Queue>>,
+    /// Asks the member to leave the group and join it anew.
+    rejoin: Arc<Notify>,
     /// Planned and waiting for their queue.
-    pub(crate) starting: BTreeMap<Partition, Resume>,
-    pub(crate) running: BTreeMap<Partition, Running>,
+    starting: BTreeMap<Partition, Resume>,
+    running: BTreeMap<Partition, Running>,
 }
 
-impl<S, D: DeadLetters> Owner<S, D> {
-    pub(crate) async fn serve<V>(&mut self, shutdown: CancellationToken)
+impl<L: LogSource, S, D: DeadLetters> Owner<L, S, D> {
+    /// An owner of nothing yet, that hears of its partitions by `events`. It tells by `rejoin` that it is to leave the
+    /// group and join it anew.
+    pub fn new(
+        settings: WorkerSettings,
+        store: S,
+        dead_letters: D,
+        status: Status,
+        log: L,
+        events: mpsc::UnboundedReceiver<GroupEvent<L::Queue>>,
+        rejoin: Arc<Notify>,
+    ) -> Self {
+        Self {
+            settings,
+            store,
+            dead_letters,
+            status,
+            log,
+            jitter: rand::random(),
+            events,
+            rejoin,
+            starting: BTreeMap::new(),
+            running: BTreeMap::new(),
+        }
+    }
+
+    /// Lets the pauses between attempts follow from `seed`, for runs that are to be repeated exactly.
+    #[must_use]
+    pub fn with_jitter(mut self, seed: u64) -> Self {
+        self.jitter = seed;
+        self
+    }
+
+    fn attempts(&self, partition: Partition) -> Attempts {
+        Attempts::seeded(
+            self.jitter
+                .wrapping_add(partition.get().unsigned_abs().into()),
+        )
+    }
+
+    /// What is left of the group's events once the owner has stopped.
+    pub(crate) fn into_events(self) -> mpsc::UnboundedReceiver<GroupEvent<L::Queue>> {
+        self.events
+    }
+
+    /// Serves the group's events until there are no more. Dropped, it leaves its partitions running: they come to rest
+    /// by [`stop_all`](Self::stop_all).
+    pub async fn serve<V>(&mut self, shutdown: CancellationToken)
     where
         V: View,
         S: ViewStore<V>,
@@ -49,8 +101,9 @@ impl<S, D: DeadLetters> Owner<S, D> {
         while let Some(event) = self.events.recv().await {
             match event {
                 GroupEvent::Assigned { partitions, starts } => {
-                    self.worker.status.assigned(partitions.iter().copied());
+                    self.status.assigned(partitions.iter().copied());
                     let planned = tokio::select! {
+                        biased;
                         () = shutdown.cancelled() => Vec::new(),
                         planned = self.plan::<V>(&partitions) => planned,
                     };
@@ -77,7 +130,7 @@ impl<S, D: DeadLetters> Owner<S, D> {
                         if let Some(running) = self.running.get(&statistics.partition) {
                             running.statistics.send_replace(Some(statistics));
                         } else {
-                            self.worker.status.update(statistics.partition, |status| {
+                            self.status.update(statistics.partition, |status| {
                                 status.log_end = statistics.log_end.or(status.log_end)
                             });
                         }
@@ -95,7 +148,7 @@ impl<S, D: DeadLetters> Owner<S, D> {
     {
         let plans = partitions.iter().map(|partition| async move {
             let planned = tokio::time::timeout(
-                self.worker.settings.assign_deadline,
+                self.settings.assign_deadline,
                 self.plan_one::<V>(*partition),
             )
             .await;
@@ -110,8 +163,7 @@ impl<S, D: DeadLetters> Owner<S, D> {
                 }
             };
             error!(view = %V::NAME, %partition, error = stopped, "the partition stands still");
-            self.worker
-                .status
+            self.status
                 .update(*partition, |status| status.stopped = Some(stopped));
             None
         });
@@ -127,43 +179,30 @@ impl<S, D: DeadLetters> Owner<S, D> {
         V: View,
         S: ViewStore<V>,
     {
-        let attempts = Attempts::default();
-        let store = &self.worker.store;
+        let attempts = self.attempts(partition);
+        let store = &self.store;
         let checkpoint = crate::retry::until_done(&attempts, "read the checkpoint", || {
             store.checkpoint(partition)
         })
         .await
         .map_err(|error| describe(&error))?;
         loop {
-            let asked = self.consumer.clone();
-            let watermarks = tokio::task::spawn_blocking(move || {
-                asked.fetch_watermarks(LOG_TOPIC, partition.get(), KAFKA_TIMEOUT)
-            });
-            match watermarks.await {
-                Ok(Ok((start, end))) => {
-                    self.worker.status.update(partition, |status| {
-                        status.log_end = Some(NextOffset::new(end))
-                    });
-                    return Resume::plan(
-                        partition,
-                        checkpoint,
-                        Offset::new(start),
-                        NextOffset::new(end),
-                    )
-                    .map_err(|error| describe(&error));
-                }
-                Ok(Err(error)) => {
-                    warn!(%partition, %error, "Kafka did not tell the log's bounds, trying again")
+            match self.log.bounds(partition).await {
+                Ok((start, end)) => {
+                    self.status
+                        .update(partition, |status| status.log_end = Some(end));
+                    return Resume::plan(partition, checkpoint, start, end)
+                        .map_err(|error| describe(&error));
                 }
                 Err(error) => {
-                    warn!(%partition, %error, "a question to Kafka was cut off, trying again")
+                    warn!(%partition, error = describe(&error), "trying again")
                 }
             }
             tokio::time::sleep(KAFKA_PAUSE).await;
         }
     }
 
-    fn start<V>(&mut self, partition: Partition, queue: PartitionQueue)
+    fn start<V>(&mut self, partition: Partition, queue: L::Queue)
     where
         V: View,
         S: ViewStore<V>,
@@ -172,15 +211,15 @@ impl<S, D: DeadLetters> Owner<S, D> {
             return;
         };
         let (statistics, known) = watch::channel(None);
-        let settings = self.worker.settings.clone();
+        let settings = self.settings.clone();
         // Each partition has its share of the budget, as if all of them were here.
-        let share = settings.state_budget_bytes
-            / usize::from(self.worker.store.log_settings().partitions.max(1));
+        let share =
+            settings.state_budget_bytes / usize::from(self.store.log_settings().partitions.max(1));
         let projection = Projection::new(
             partition,
             resume.checkpoint,
-            self.worker.store.clone(),
-            self.worker.dead_letters.clone(),
+            self.store.clone(),
+            self.dead_letters.clone(),
         )
         .with_checkpoint_interval(settings.checkpoint_interval)
         .with_state_budget(share);
@@ -189,10 +228,10 @@ impl<S, D: DeadLetters> Owner<S, D> {
             resume,
             projection,
             queue,
-            consumer: self.consumer.clone(),
+            log: self.log.clone(),
             statistics: known,
-            status: self.worker.status.clone(),
-            attempts: Attempts::default(),
+            status: self.status.clone(),
+            attempts: self.attempts(partition),
             rejoin: self.rejoin.clone(),
         };
         let stop = CancellationToken::new();
@@ -218,7 +257,7 @@ impl<S, D: DeadLetters> Owner<S, D> {
                 stopping.push((*partition, running.task));
             }
         }
-        let deadline = tokio::time::Instant::now() + self.worker.settings.stop_deadline;
+        let deadline = tokio::time::Instant::now() + self.settings.stop_deadline;
         for (partition, mut task) in stopping {
             if tokio::time::timeout_at(deadline, &mut task).await.is_err() {
                 warn!(%partition, "the partition did not come to rest in time and was dropped");
@@ -226,11 +265,12 @@ impl<S, D: DeadLetters> Owner<S, D> {
             }
         }
         for partition in partitions {
-            self.worker.status.revoked(*partition);
+            self.status.revoked(*partition);
         }
     }
 
-    pub(crate) async fn stop_all(&mut self) {
+    /// Brings all partitions to rest, within the stop deadline.
+    pub async fn stop_all(&mut self) {
         let partitions: Vec<Partition> = self.running.keys().copied().collect();
         self.stop(&partitions).await;
     }

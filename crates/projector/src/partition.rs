@@ -11,7 +11,7 @@ use tracing::{Instrument, error, info, info_span, warn};
 use crate::{
     DeadLetters, ProjectError, Projection, Resume, ResumeError, ViewStore,
     batcher::{Batch, Batcher},
-    consumer::{LogConsumer, PartitionQueue, PartitionStatistics, store_offset},
+    log_source::{LogSource, PartitionStatistics},
     projection::describe,
     retry::Attempts,
     settings::WorkerSettings,
@@ -28,19 +28,19 @@ pub(crate) enum PartitionError {
 }
 
 /// What a partition needs of its worker.
-pub(crate) struct PartitionTask<V: View, S, D> {
+pub(crate) struct PartitionTask<V: View, L: LogSource, S, D> {
     pub(crate) partition: Partition,
     pub(crate) resume: Resume,
     pub(crate) projection: Projection<V, S, D>,
-    pub(crate) queue: PartitionQueue,
-    pub(crate) consumer: Arc<LogConsumer>,
+    pub(crate) queue: L::Queue,
+    pub(crate) log: L,
     pub(crate) statistics: watch::Receiver<Option<PartitionStatistics>>,
     pub(crate) status: Status,
     pub(crate) attempts: Attempts,
     pub(crate) rejoin: Arc<Notify>,
 }
 
-impl<V: View, S: ViewStore<V>, D: DeadLetters> PartitionTask<V, S, D> {
+impl<V: View, L: LogSource, S: ViewStore<V>, D: DeadLetters> PartitionTask<V, L, S, D> {
     /// Works until `stop`, or until the partition cannot go on. A batch in the middle is flushed whole within the
     /// stop deadline, or else dropped as a crash would drop it.
     pub(crate) async fn run(self, settings: &WorkerSettings, stop: CancellationToken) {
@@ -103,7 +103,7 @@ impl<V: View, S: ViewStore<V>, D: DeadLetters> PartitionTask<V, S, D> {
                     self.projection.skip_hole(end, &self.attempts).await?;
                     let next = self.projection.stored().next_offset;
                     status.update(partition, |status| status.advance(next));
-                    store_offset(&self.consumer, partition, next);
+                    self.log.store_offset(partition, next);
                     continue;
                 }
             };
@@ -122,18 +122,12 @@ impl<V: View, S: ViewStore<V>, D: DeadLetters> PartitionTask<V, S, D> {
             let next = self.projection.flushed().next_offset;
             status.update(partition, |status| status.advance(next));
             status.count(count, &report);
-            store_offset(
-                &self.consumer,
-                partition,
-                self.projection.stored().next_offset,
-            );
+            self.log
+                .store_offset(partition, self.projection.stored().next_offset);
         }
         self.projection.write_checkpoint(&self.attempts).await?;
-        store_offset(
-            &self.consumer,
-            partition,
-            self.projection.stored().next_offset,
-        );
+        self.log
+            .store_offset(partition, self.projection.stored().next_offset);
         info!(next_offset = %self.projection.stored().next_offset, "came to rest");
         Ok(())
     }

@@ -14,7 +14,7 @@
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tidemark_event::{
@@ -25,6 +25,7 @@ use tidemark_fold::{
     Stop, View,
 };
 use tidemark_store::{Checkpoint, LastRecord, Refusal, Written};
+use tokio::time::Instant;
 
 use crate::{
     DeadLetter, DeadLetters, RawRecord, ViewStore,

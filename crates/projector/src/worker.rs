@@ -5,7 +5,6 @@
 //! tasks; nothing else knows them.
 
 use std::{
-    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -19,7 +18,8 @@ use tracing::{info, warn};
 
 use crate::{
     DeadLetters, ViewStore,
-    consumer::{GroupEvent, LogConsumer, join},
+    consumer::{LogConsumer, join},
+    log_source::GroupEvent,
     owner::Owner,
     poll::{PollEnd, poll},
     settings::WorkerSettings,
@@ -129,14 +129,15 @@ impl<S, D: DeadLetters> Worker<S, D> {
 
         let status = self.status.clone();
         let deadline = self.settings.stop_deadline;
-        let mut owner = Owner {
-            worker: self,
-            consumer,
+        let mut owner = Owner::new(
+            self.settings,
+            self.store,
+            self.dead_letters,
+            self.status,
+            consumer.clone(),
             events,
             rejoin,
-            starting: BTreeMap::new(),
-            running: BTreeMap::new(),
-        };
+        );
         let ended = tokio::select! {
             () = shutdown.cancelled() => None,
             () = owner.serve::<V>(shutdown.clone()) => None,
@@ -145,11 +146,7 @@ impl<S, D: DeadLetters> Worker<S, D> {
         info!(view = %V::NAME, "stopping");
         let stopping_since = Instant::now();
         owner.stop_all().await;
-        let Owner {
-            consumer,
-            mut events,
-            ..
-        } = owner;
+        let mut events = owner.into_events();
         stop_polling.cancel();
         let is_polling = ended.is_none();
         let result = match ended {
