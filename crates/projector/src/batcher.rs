@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     RawRecord,
-    log_source::{OutOfRange, RecordQueue},
+    log_source::{OutOfRange, Received, RecordQueue},
     settings::BatchSettings,
 };
 
@@ -17,6 +17,8 @@ pub(crate) struct Batcher<Q> {
     bounds: BatchSettings,
     pending: Vec<RawRecord>,
     bytes: usize,
+    /// The queue told of the log's end, and has given no record since.
+    is_at_end: bool,
 }
 
 /// Some records, in order.
@@ -33,6 +35,7 @@ impl<Q: RecordQueue> Batcher<Q> {
             bounds,
             pending: Vec::new(),
             bytes: 0,
+            is_at_end: false,
         }
     }
 
@@ -61,17 +64,22 @@ impl<Q: RecordQueue> Batcher<Q> {
         })
     }
 
-    fn take(&mut self, received: Option<RawRecord>) {
-        if let Some(record) = received {
-            self.bytes += record.bytes();
-            self.pending.push(record);
+    fn take(&mut self, received: Received) {
+        match received {
+            Received::Record(record) => {
+                self.bytes += record.bytes();
+                self.pending.push(record);
+                self.is_at_end = false;
+            }
+            Received::End => self.is_at_end = true,
+            Received::Nothing => {}
         }
     }
 
-    /// Whether records have been gathered that no batch has given yet: Kafka's queue no longer has them, and the view
-    /// has not folded them.
-    pub(crate) fn holds_records(&self) -> bool {
-        !self.pending.is_empty()
+    /// Whether every record up to an end of the log that this queue itself has told of was given in a batch: none is
+    /// being gathered, which Kafka's queue no longer has and the view has not folded.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.is_at_end && self.pending.is_empty()
     }
 
     fn is_full(&self) -> bool {

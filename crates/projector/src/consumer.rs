@@ -27,7 +27,7 @@ use tracing::{error, info, warn};
 use crate::{
     RawRecord,
     log_source::{
-        BoundsError, GroupEvent, LogSource, OutOfRange, PartitionStatistics, RecordQueue,
+        BoundsError, GroupEvent, LogSource, OutOfRange, PartitionStatistics, Received, RecordQueue,
     },
     settings::{GroupProtocol, WorkerSettings},
     worker::KAFKA_TIMEOUT,
@@ -124,29 +124,26 @@ impl LogSource for Arc<LogConsumer> {
 }
 
 impl RecordQueue for PartitionQueue {
-    async fn recv(&mut self) -> Result<Option<RawRecord>, OutOfRange> {
+    async fn recv(&mut self) -> Result<Received, OutOfRange> {
         received(PartitionQueue::recv(self).await)
     }
 }
 
-/// A record; nothing for what is no record and passes by itself.
-fn received(
-    received: Result<BorrowedMessage<'_>, KafkaError>,
-) -> Result<Option<RawRecord>, OutOfRange> {
+fn received(received: Result<BorrowedMessage<'_>, KafkaError>) -> Result<Received, OutOfRange> {
     match received {
-        Ok(message) => Ok(Some(RawRecord {
+        Ok(message) => Ok(Received::Record(RawRecord {
             offset: Offset::new(message.offset()),
             append_time: message.timestamp().to_millis().unwrap_or(0),
             key: message.key().map(<[u8]>::to_vec),
             value: message.payload().map(<[u8]>::to_vec),
         })),
-        Err(KafkaError::PartitionEOF(_)) => Ok(None),
+        Err(KafkaError::PartitionEOF(_)) => Ok(Received::End),
         Err(KafkaError::MessageConsumption(
             RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange,
         )) => Err(OutOfRange),
         Err(error) => {
             warn!(%error, "Kafka could not give records just now");
-            Ok(None)
+            Ok(Received::Nothing)
         }
     }
 }

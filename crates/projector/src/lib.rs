@@ -26,7 +26,7 @@ mod worker;
 
 pub use dead_letter::{DeadLetter, DeadLetterError, DeadLetterTopic, DeadLetters};
 pub use log_source::{
-    BoundsError, GroupEvent, LogSource, OutOfRange, PartitionStatistics, RecordQueue,
+    BoundsError, GroupEvent, LogSource, OutOfRange, PartitionStatistics, Received, RecordQueue,
 };
 pub use owner::Owner;
 pub use project::{StartError, project};

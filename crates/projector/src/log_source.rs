@@ -26,9 +26,19 @@ pub trait LogSource: Clone + Send + Sync + 'static {
 
 /// The records of one assigned partition, in order.
 pub trait RecordQueue: Send + 'static {
-    /// The next record; none for what is no record and passes by itself. Cancel safe: a record is either returned or
-    /// still in the queue.
-    fn recv(&mut self) -> impl Future<Output = Result<Option<RawRecord>, OutOfRange>> + Send;
+    /// What comes next. Cancel safe: a record is either returned or still in the queue.
+    fn recv(&mut self) -> impl Future<Output = Result<Received, OutOfRange>> + Send;
+}
+
+/// What a queue gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Received {
+    /// A record.
+    Record(RawRecord),
+    /// The end of the log as it was when this was asked for, in its place behind all records.
+    End,
+    /// Nothing that counts: a passing failure.
+    Nothing,
 }
 
 /// Kafka does not have the offset that was asked for.
@@ -75,6 +85,7 @@ pub struct PartitionStatistics {
     pub partition: Partition,
     /// The end of what readers can see.
     pub log_end: Option<NextOffset>,
-    /// Everything below has been taken out of the partition's queue, be it records or offsets without any.
+    /// Everything below has been taken out of the partition's queue, be it records or offsets without any. May still
+    /// tell of an earlier assignment of the same partition, whose records were taken and never folded.
     pub drained_to: Option<NextOffset>,
 }

@@ -99,7 +99,7 @@ impl<V: View, L: LogSource, S: ViewStore<V>, D: DeadLetters> PartitionTask<V, L,
                     let Some(known) = known else { continue };
                     status.update(partition, |status| status.log_end = known.log_end.or(status.log_end));
                     let flushed = self.projection.flushed().next_offset;
-                    let Some(end) = hole_end(known, batcher.holds_records(), flushed) else { continue };
+                    let Some(end) = hole_end(known, batcher.is_drained(), flushed) else { continue };
                     self.projection.skip_hole(end, &self.attempts).await?;
                     let next = self.projection.stored().next_offset;
                     status.update(partition, |status| status.advance(next));
@@ -156,15 +156,15 @@ async fn watched<T>(
 /// Where the view may move on to over offsets without records, if it may.
 ///
 /// Statistics know only Kafka's queue. What was taken out of it and is still being gathered lies below its end and is
-/// not folded, so nothing is skipped while there is any: the checkpoint would lead (rule 4).
+/// not folded; and statistics made while the partition was being assigned may still tell of the end that an earlier
+/// assignment had read to, and dropped. So the partition's own queue must have told of an end, with every record before
+/// it folded: the checkpoint would lead otherwise (rule 4). Statistics that are older than that end move nothing too far.
 fn hole_end(
     known: PartitionStatistics,
-    holds_records: bool,
+    is_drained: bool,
     flushed: NextOffset,
 ) -> Option<NextOffset> {
-    known
-        .drained_to
-        .filter(|end| !holds_records && *end >= flushed)
+    known.drained_to.filter(|end| is_drained && *end >= flushed)
 }
 
 #[cfg(test)]
@@ -181,18 +181,18 @@ mod tests {
 
     #[test]
     fn an_empty_queue_at_the_end_of_the_log_is_moved_over() {
-        let end = hole_end(drained_to(9), false, NextOffset::new(7));
+        let end = hole_end(drained_to(9), true, NextOffset::new(7));
         assert_eq!(end, Some(NextOffset::new(9)));
     }
 
     /// Found on real servers: a checkpoint moved over records that were lingering in a batch that had begun.
     #[test]
-    fn nothing_is_moved_over_while_records_are_gathered_and_not_folded() {
-        assert_eq!(hole_end(drained_to(9), true, NextOffset::new(7)), None);
+    fn nothing_is_moved_over_before_the_queue_itself_is_drained() {
+        assert_eq!(hole_end(drained_to(9), false, NextOffset::new(7)), None);
     }
 
     #[test]
     fn statistics_older_than_the_view_move_nothing_back() {
-        assert_eq!(hole_end(drained_to(5), false, NextOffset::new(7)), None);
+        assert_eq!(hole_end(drained_to(5), true, NextOffset::new(7)), None);
     }
 }
