@@ -58,6 +58,7 @@ impl<V: View, L: LogSource, S: ViewStore<V>, D: DeadLetters> PartitionTask<V, L,
             tokio::time::sleep(patience).await;
         };
         let result = tokio::select! {
+            biased;
             result = self.work(settings, stop.clone()) => result,
             () = overdue => {
                 warn!("a batch was dropped unfinished: it will be folded again from the checkpoint");

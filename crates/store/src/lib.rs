@@ -14,6 +14,8 @@ mod checkpoints;
 mod column;
 mod connect;
 mod dedupe;
+#[cfg(feature = "double")]
+pub mod double;
 mod error;
 mod generation;
 mod generations;
@@ -29,6 +31,7 @@ mod roaming;
 mod sample;
 mod scan;
 mod schema;
+mod servers;
 mod sessions;
 mod setup;
 mod store;

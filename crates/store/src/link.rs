@@ -3,12 +3,7 @@
 //! The driver admits any number of requests and queues them where nobody sees them, so the bound is here and holds for
 //! everything that one [`Store`](crate::Store) does.
 
-use std::{
-    error::Error,
-    ops::ControlFlow,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::{
     StreamExt, TryStreamExt,
@@ -18,30 +13,16 @@ use futures::{
 use scylla::{
     client::{execution_profile::ExecutionProfileHandle, session::Session},
     deserialize::row::DeserializeRow,
-    response::{PagingState, query_result::QueryResult},
+    response::PagingState,
     serialize::row::SerializeRow,
-    statement::{
-        Statement as PlainStatement,
-        batch::{Batch, BatchType},
-        prepared::PreparedStatement,
-    },
-    value::{CqlValue, Row},
 };
 use tokio::sync::Semaphore;
 
 use crate::{
     column::BadColumn,
     error::{RequestError, StoreError},
+    servers::{BadPage, Prepared, Servers, Warnings},
 };
-
-/// Rows that a read asks a server for at once.
-const PAGE_ROWS: i32 = 1_000;
-
-/// The same where each row may have 64 KiB: 16 MiB at most.
-const PAGE_MESSAGES: i32 = 250;
-
-/// How long one statement that changes the schema may take.
-const SCHEMA_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Something to do with the store, beside others like it.
 pub(crate) type Job<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
@@ -49,7 +30,7 @@ pub(crate) type Job<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// A prepared statement and the table it is about.
 #[derive(Debug)]
 pub(crate) struct Statement {
-    prepared: PreparedStatement,
+    prepared: Prepared,
     table: String,
     has_warned: AtomicBool,
 }
@@ -61,13 +42,13 @@ impl Statement {
 
     /// The same, read in pages that are bounded where each row may be as large as a message.
     pub(crate) fn of_messages(mut self) -> Self {
-        self.prepared.set_page_size(PAGE_MESSAGES);
+        self.prepared.of_messages();
         self
     }
 
     /// Passes on what a server warns of: aloud the first time, for it then does so at each request.
-    fn heed(&self, result: &QueryResult) {
-        for warning in result.warnings() {
+    fn heed(&self, warnings: Warnings) {
+        for warning in warnings {
             let table = &self.table;
             if self.has_warned.swap(true, Ordering::Relaxed) {
                 tracing::debug!(table, warning, "a server warns of a request");
@@ -93,40 +74,34 @@ pub(crate) trait Readable: Sized + Send {
 /// The session with the servers.
 #[derive(Debug)]
 pub struct Link {
-    session: Session,
+    servers: Servers,
     in_flight: Semaphore,
     limit: usize,
 }
 
 impl Link {
-    pub(crate) fn new(session: Session, limit: usize) -> Self {
+    pub(crate) fn new(servers: Servers, limit: usize) -> Self {
         Self {
-            session,
+            servers,
             in_flight: Semaphore::new(limit),
             limit,
         }
     }
 
-    pub(crate) fn session(&self) -> &Session {
-        &self.session
+    /// The driver's session; a store in memory has none.
+    pub(crate) fn session(&self) -> Option<&Session> {
+        self.servers.session()
     }
 
     /// Prepares a statement, in whose text `{table}` stands for the table's name.
     pub(crate) async fn prepare(&self, table: &str, text: &str) -> Result<Statement, StoreError> {
         let text = text.replace("{table}", table);
-        match self.session.prepare(text.as_str()).await {
-            Ok(mut prepared) => {
-                prepared.set_is_idempotent(true);
-                prepared.set_page_size(PAGE_ROWS);
-                // A read's columns are named and never change their types, so answers need not describe them. What a
-                // conditional write answers does change.
-                prepared.set_use_cached_result_metadata(text.starts_with("SELECT"));
-                Ok(Statement {
-                    prepared,
-                    table: table.to_owned(),
-                    has_warned: AtomicBool::new(false),
-                })
-            }
+        match self.servers.prepare(&text).await {
+            Ok(prepared) => Ok(Statement {
+                prepared,
+                table: table.to_owned(),
+                has_warned: AtomicBool::new(false),
+            }),
             Err(error) => Err(StoreError::request(
                 "prepare a statement on",
                 table,
@@ -140,14 +115,10 @@ impl Link {
     pub(crate) async fn change_schema(
         &self,
         text: &str,
-        profile: &ExecutionProfileHandle,
+        profile: Option<&ExecutionProfileHandle>,
     ) -> Result<(), StoreError> {
-        let mut statement = PlainStatement::new(text);
-        statement.set_is_idempotent(true);
-        statement.set_request_timeout(Some(SCHEMA_TIMEOUT));
-        statement.set_execution_profile_handle(Some(profile.clone()));
-        match self.session.query_unpaged(statement, ()).await {
-            Ok(_) => Ok(()),
+        match self.servers.change_schema(text, profile).await {
+            Ok(()) => Ok(()),
             Err(error) => Err(StoreError::request(
                 "change",
                 "the schema",
@@ -165,13 +136,9 @@ impl Link {
         key: impl FnOnce() -> String + Send,
     ) -> Result<(), StoreError> {
         let _permit = self.in_flight.acquire().await;
-        match self
-            .session
-            .execute_unpaged(&statement.prepared, values)
-            .await
-        {
-            Ok(result) => {
-                statement.heed(&result);
+        match self.servers.write(&statement.prepared, values).await {
+            Ok(warnings) => {
+                statement.heed(warnings);
                 Ok(())
             }
             Err(error) => Err(StoreError::request("write", &statement.table, key(), error)),
@@ -185,13 +152,10 @@ impl Link {
         rows: &[R],
         key: impl FnOnce() -> String + Send,
     ) -> Result<(), StoreError> {
-        let statements = vec![statement.prepared.clone().into(); rows.len()];
-        let mut batch = Batch::new_with_statements(BatchType::Unlogged, statements);
-        batch.set_is_idempotent(true);
         let _permit = self.in_flight.acquire().await;
-        match self.session.batch(&batch, rows).await {
-            Ok(result) => {
-                statement.heed(&result);
+        match self.servers.write_together(&statement.prepared, rows).await {
+            Ok(warnings) => {
+                statement.heed(warnings);
                 Ok(())
             }
             Err(error) => Err(StoreError::request("write", &statement.table, key(), error)),
@@ -206,18 +170,14 @@ impl Link {
         values: &(impl SerializeRow + Sync),
         key: String,
     ) -> Result<bool, StoreError> {
-        let answer = {
-            let _permit = self.in_flight.acquire().await;
-            self.session
-                .execute_unpaged(&statement.prepared, values)
-                .await
-        };
-        let failed = |error: RequestError| {
-            StoreError::request("write", &statement.table, key.clone(), error)
-        };
-        let result = answer.map_err(|error| failed(error.into()))?;
-        statement.heed(&result);
-        is_applied(result).map_err(|error| failed(RequestError::Answer(error)))
+        let _permit = self.in_flight.acquire().await;
+        match self.servers.write_if(&statement.prepared, values).await {
+            Ok((is_applied, warnings)) => {
+                statement.heed(warnings);
+                Ok(is_applied)
+            }
+            Err(error) => Err(StoreError::request("write", &statement.table, key, error)),
+        }
     }
 
     /// The first row of an answer, if there is one.
@@ -271,16 +231,14 @@ impl Link {
         };
         let answer = {
             let _permit = self.in_flight.acquire().await;
-            self.session
-                .execute_single_page(&statement.prepared, values, state)
-                .await
+            self.servers.page(&statement.prepared, values, state).await
         };
-        let (result, next) = answer.map_err(|error| failed(error.into()))?;
-        statement.heed(&result);
-        let rows = read_rows(statement, result, &failed)?;
-        match next.into_paging_control_flow() {
-            ControlFlow::Continue(next) => Ok((rows, Some(next))),
-            ControlFlow::Break(()) => Ok((rows, None)),
+        let (page, next, warnings) = answer.map_err(failed)?;
+        statement.heed(warnings);
+        match page.read() {
+            Ok(rows) => Ok((rows, next)),
+            Err(BadPage::Answer(error)) => Err(failed(RequestError::Answer(error))),
+            Err(BadPage::Row(row, bad)) => Err(StoreError::damaged(&statement.table, row, bad)),
         }
     }
 
@@ -317,41 +275,6 @@ impl Link {
         });
         pages.try_flatten().boxed()
     }
-}
-
-fn is_applied(result: QueryResult) -> Result<bool, Box<dyn Error + Send + Sync>> {
-    // Cassandra adds what stands there only where it did not apply, ScyllaDB always: so any number of columns.
-    let rows = result.into_rows_result()?;
-    let row: Row = rows.first_row()?;
-    match row.columns.first() {
-        Some(Some(CqlValue::Boolean(applied))) => Ok(*applied),
-        other => Err(format!("the answer to a conditional write begins with {other:?}").into()),
-    }
-}
-
-fn read_rows<T: Readable>(
-    statement: &Statement,
-    result: QueryResult,
-    failed: &impl Fn(RequestError) -> StoreError,
-) -> Result<Vec<T>, StoreError> {
-    let result = result
-        .into_rows_result()
-        .map_err(|error| failed(answer(error)))?;
-    let rows = result
-        .rows::<T::Row<'_>>()
-        .map_err(|error| failed(answer(error)))?;
-    let mut values = Vec::with_capacity(result.rows_num());
-    for row in rows {
-        let row = row.map_err(|error| failed(answer(error)))?;
-        let key = T::key(&row);
-        let value = T::read(row).map_err(|bad| StoreError::damaged(&statement.table, key, bad))?;
-        values.push(value);
-    }
-    Ok(values)
-}
-
-fn answer(error: impl Error + Send + Sync + 'static) -> RequestError {
-    RequestError::Answer(Box::new(error))
 }
 
 /// Enough of a statement to recognise it by.

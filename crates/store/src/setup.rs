@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use scylla::{
-    client::execution_profile::ExecutionProfileHandle,
+    client::{execution_profile::ExecutionProfileHandle, session::Session},
     policies::load_balancing::{NodeIdentifier, SingleTargetLoadBalancingPolicy},
 };
 use tidemark_fold::{GenerationSettings, ViewName};
@@ -211,8 +211,10 @@ impl Store {
 
     async fn create_log_tables(&self, settings: &SetupSettings) -> Result<(), StoreError> {
         self.refresh().await?;
-        let state = self.link().session().get_cluster_state();
-        let keyspace = state.get_keyspace(self.keyspace());
+        let state = self.link().session().map(Session::get_cluster_state);
+        let keyspace = state
+            .as_ref()
+            .and_then(|state| state.get_keyspace(self.keyspace()));
         let mut statements = Vec::new();
         // An administrator may have made it for a role that may not.
         if keyspace.is_none() {
@@ -243,9 +245,13 @@ impl Store {
     ) -> Result<(), StoreError> {
         let server = self.schema_server();
         for statement in statements {
-            self.link().change_schema(&statement, &server).await?;
+            self.link()
+                .change_schema(&statement, server.as_ref())
+                .await?;
         }
-        if let Err(error) = self.link().session().await_schema_agreement().await {
+        if let Some(session) = self.link().session()
+            && let Err(error) = session.await_schema_agreement().await
+        {
             let key = self.keyspace().to_owned();
             return Err(StoreError::request("agree on", "the schema", key, error));
         }
@@ -253,8 +259,11 @@ impl Store {
     }
 
     async fn refresh(&self) -> Result<(), StoreError> {
+        let Some(session) = self.link().session() else {
+            return Ok(());
+        };
         let key = self.keyspace().to_owned();
-        match self.link().session().refresh_metadata().await {
+        match session.refresh_metadata().await {
             Ok(()) => Ok(()),
             Err(error) => Err(StoreError::request("read", "the schema", key, error)),
         }
@@ -262,8 +271,8 @@ impl Store {
 
     /// The server that changes the schema: of those connected the one with the least id, which any other set-up picks
     /// too.
-    fn schema_server(&self) -> ExecutionProfileHandle {
-        let session = self.link().session();
+    fn schema_server(&self) -> Option<ExecutionProfileHandle> {
+        let session = self.link().session()?;
         let state = session.get_cluster_state();
         let profile = session.get_default_execution_profile_handle();
         let connected = state
@@ -272,14 +281,13 @@ impl Store {
             .filter(|node| node.is_connected());
         let Some(server) = connected.min_by_key(|node| node.host_id) else {
             // The request will say why none is connected.
-            return profile.clone();
+            return Some(profile.clone());
         };
         let server = NodeIdentifier::Node(Arc::clone(server));
-        profile
+        let profile = profile
             .pointee_to_builder()
-            .load_balancing_policy(SingleTargetLoadBalancingPolicy::new(server, None))
-            .build()
-            .into_handle()
+            .load_balancing_policy(SingleTargetLoadBalancingPolicy::new(server, None));
+        Some(profile.build().into_handle())
     }
 
     /// Records the log where none is recorded. Gives what is.

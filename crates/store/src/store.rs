@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 use crate::{
     Checkpoint, ConnectError, FoldVersion, GenerationNo, GenerationState, RecordedGeneration,
     RecordedLog, StoreSettings, checkpoints::Checkpoints, connect, error::StoreError,
-    generations::Generations, link::Link, log::Logs, schema::Names,
+    generations::Generations, link::Link, log::Logs, schema::Names, servers::Servers,
 };
 
 /// Why a generation could not be opened.
@@ -86,9 +86,29 @@ impl Store {
         Ok(Self(Arc::new(Inner {
             keyspace: settings.keyspace.clone(),
             datacenter: settings.datacenter.clone(),
-            link: Link::new(session, settings.max_in_flight),
+            link: Link::new(Servers::Driver(Box::new(session)), settings.max_in_flight),
             catalog: OnceCell::new(),
         })))
+    }
+
+    /// A store in memory, reached by a wire that a simulation drives.
+    #[cfg(feature = "double")]
+    pub fn over(
+        cluster: &crate::double::Cluster,
+        keyspace: &str,
+        wire: Arc<dyn crate::double::Wire>,
+        max_in_flight: usize,
+    ) -> Self {
+        let servers = Servers::Double(crate::double::Client {
+            cluster: cluster.clone(),
+            wire,
+        });
+        Self(Arc::new(Inner {
+            keyspace: keyspace.to_owned(),
+            datacenter: None,
+            link: Link::new(servers, max_in_flight),
+            catalog: OnceCell::new(),
+        }))
     }
 
     /// The keyspace that holds everything.

@@ -32,6 +32,11 @@ impl WriteTimestamp {
     pub const fn checkpoint(next: NextOffset) -> Self {
         Self(Self::BASE + next.get())
     }
+
+    /// As CQL has it.
+    pub const fn micros(self) -> i64 {
+        self.0
+    }
 }
 
 impl SerializeValue for WriteTimestamp {

@@ -26,4 +26,9 @@ impl Random {
     pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.next() % 100 < percent
     }
+
+    /// One of several, each as likely.
+    pub(crate) fn one_of<'a, T>(&mut self, several: &'a [T]) -> &'a T {
+        &several[self.below(several.len())]
+    }
 }

@@ -1,479 +1,537 @@
 //! One run: a scheduler that draws every step from the seed, until the log is folded and every fault is over.
+//!
+//! The same seed and the same faults give the same run. After the last fault everything must come right by itself,
+//! within a bound of steps.
 
-use std::{
-    collections::BTreeMap,
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex},
-    task::{Context, Poll},
-    time::Duration,
+use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Duration};
+
+use tidemark_event::{NextOffset, Offset};
+use tidemark_store::{
+    FoldVersion, Generation, GenerationNo, Store,
+    double::{Cluster, Direct},
 };
-
-use tidemark_event::{ConversationId, NextOffset, Offset, Partition, encode};
-use tidemark_model::{Logged, Model, Verdict, generate::Cast};
-use tidemark_projector::{Attempts, ProjectError, Projection, RawRecord, Resume, ViewStore};
-use tidemark_proof::{Checked, Rules, Shelf};
 
 use crate::{
+    checkers::{Checkers, Reader},
+    faults::{Fault, Kind},
+    group::Group,
+    process::{KEYSPACE, Process},
     random::Random,
-    store::SimStore,
-    world::{Failed, PartitionWorld, Pending, World},
+    reference::Reference,
+    shelf::{SimView, shelf_of},
+    tally::Tally,
+    workload::{Workload, index},
+    world::{Answer, Ask, Lost, Pending, State, World},
 };
 
-const PARTITIONS: i32 = 2;
-/// Faults stop after so many steps: from then on everything must come right by itself.
-const FAULTY_STEPS: usize = 600;
+/// Processes that answer; a new one is started where there are fewer.
+const PROCESSES: usize = 2;
+
+/// So many at most, zombies included.
+const MOST_PROCESSES: usize = 6;
+
 /// So many steps after the last fault everything must have come right.
-const QUIET_STEPS: usize = 20_000;
+const QUIET_STEPS: usize = 30_000;
 
-/// So many steps without a request mean that nobody has anything left to do.
-const REST_STEPS: usize = 100;
-
-/// What a run did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) runs: u64,
-    pub(crate) steps: u64,
-    pub(crate) events: u64,
-    pub(crate) crashes: u64,
-    pub(crate) wakings: u64,
-    pub(crate) lost_answers: u64,
-    pub(crate) late_writes: u64,
-    pub(crate) overtaken: u64,
+/// What a run is of.
+#[derive(Clone)]
+pub(crate) struct Scene {
+    pub(crate) seed: u64,
+    pub(crate) workload: Arc<Workload>,
+    pub(crate) reference: Arc<Reference>,
+    pub(crate) faults: Vec<Fault>,
+    /// The step by which the whole log is there, if faults do not last longer.
+    pub(crate) steps: usize,
+    /// Whether the run is told on the standard output.
+    pub(crate) is_told: bool,
 }
 
-impl std::ops::AddAssign for Tally {
-    fn add_assign(&mut self, other: Self) {
-        self.runs += other.runs;
-        self.steps += other.steps;
-        self.events += other.events;
-        self.crashes += other.crashes;
-        self.wakings += other.wakings;
-        self.lost_answers += other.lost_answers;
-        self.late_writes += other.late_writes;
-        self.overtaken += other.overtaken;
-    }
-}
-
-/// A worker on one partition, at some await.
-struct Working {
-    id: usize,
-    partition: Partition,
-    future: Pin<Box<dyn Future<Output = Result<(), ProjectError>>>>,
-    /// Frozen until this step; it no longer owns the partition.
-    frozen_until: Option<usize>,
-}
-
-/// How often each fault happens, in percent of the steps, drawn for each run.
-struct Faults {
-    crash: u64,
-    freeze: u64,
-    fail: u64,
-}
-
-struct Run<V: Checked> {
+struct Run<V: SimView> {
+    scene: Scene,
     random: Random,
-    world: Arc<Mutex<World<V>>>,
-    rules: Rules,
-    workers: Vec<Working>,
-    next_worker: usize,
-    tally: Tally,
-    tells: bool,
+    faults: std::vec::IntoIter<Fault>,
+    next_fault: Option<Fault>,
+    world: World,
+    cluster: Cluster,
+    checkers: Checkers,
+    group: Group,
+    processes: BTreeMap<usize, Process>,
+    next_process: usize,
+    /// Requests whose sender no longer waits, and the step at which each arrives.
+    late: Vec<(usize, Ask)>,
+    snapshot: Option<Cluster>,
+    /// Nobody answers before this step.
+    away_until: usize,
     step: usize,
-    /// Steps in a row without a request: woken workers, too, have come to their ends.
-    at_rest: usize,
+    tally: Tally,
+    reader: Generation<V>,
+    readers_runtime: tokio::runtime::Runtime,
 }
 
-/// Runs one seed, and panics where the views are not what the log says.
-pub(crate) fn run<V: Checked>(seed: u64, tells: bool) -> Tally {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let mut run = Run::<V>::new(seed, tells);
-        run.schedule().await;
-        run.check();
-        run.tally
-    })
+/// Runs a scene, and panics where anything is not as it must be.
+pub(crate) fn run<V: SimView + Reader>(scene: &Scene) -> Tally {
+    let mut run = Run::<V>::new(scene.clone());
+    run.play();
+    run.stop();
+    run.finish();
+    run.tally
 }
 
-impl<V: Checked> Run<V> {
-    fn new(seed: u64, tells: bool) -> Self {
-        let mut random = Random::new(seed);
-        let length = 100 + random.below(100);
-        let partitions = (0..PARTITIONS).map(|number| {
-            let partition = Partition::new(number);
-            let log = log_of(partition, seed * 2 + number as u64, length);
-            let records = log.iter().map(raw).collect();
-            let world = PartitionWorld {
-                logged: log,
-                records,
-                shelf: Shelf::default(),
-                checkpoint: None,
-                letters: std::collections::BTreeSet::new(),
-                late: Vec::new(),
-            };
-            (partition, world)
-        });
-        let partitions: BTreeMap<_, _> = partitions.collect();
+impl<V: SimView + Reader> Run<V> {
+    fn new(scene: Scene) -> Self {
+        let cluster = scene.reference.empty.copy();
+        let world = World::new(scene.workload.clone());
+        let partitions = scene.workload.partitions.iter();
+        let group = Group::of(partitions.map(|log| log.partition));
+        let checkers = Checkers::new(scene.workload.clone(), scene.reference.clone());
+        let mut faults = scene.faults.clone().into_iter();
+        let readers_runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let store = Store::over(&cluster, KEYSPACE, Arc::new(Direct(cluster.clone())), 256);
+        let version = FoldVersion::new(tidemark_fold::FOLD_VERSION);
+        let open = store.open(GenerationNo::FIRST, version);
+        let reader = readers_runtime.block_on(open).unwrap();
         Self {
-            random,
-            world: Arc::new(Mutex::new(World {
-                partitions,
-                pending: Vec::new(),
-            })),
-            rules: Rules::of(&Cast::SMALL.settings, Cast::SMALL.fan_out_limit),
-            workers: Vec::new(),
-            next_worker: 0,
-            tally: Tally {
-                runs: 1,
-                events: 2 * length as u64,
-                ..Tally::default()
-            },
-            tells,
+            random: Random::new(scene.seed),
+            next_fault: faults.next(),
+            faults,
+            world,
+            cluster,
+            checkers,
+            group,
+            processes: BTreeMap::new(),
+            next_process: 0,
+            late: Vec::new(),
+            snapshot: None,
+            away_until: 0,
             step: 0,
-            at_rest: 0,
+            tally: Tally::of_one_run(scene.workload.events()),
+            reader,
+            readers_runtime,
+            scene,
         }
     }
 
-    async fn schedule(&mut self) {
-        let faults = Faults {
-            crash: self.random.next() % 4,
-            freeze: self.random.next() % 4,
-            fail: self.random.next() % 12,
-        };
+    fn play(&mut self) {
         loop {
             self.step += 1;
-            let is_faulty = self.step < FAULTY_STEPS;
+            let last_fault = self.scene.faults.last().map_or(0, |fault| fault.at);
             assert!(
-                self.step < FAULTY_STEPS + QUIET_STEPS,
-                "the views do not come right once the faults are over"
+                self.step < last_fault.max(self.scene.steps) + QUIET_STEPS,
+                "stuck: the view does not come right once the faults are over: {}",
+                self.standing()
             );
-            self.man_partitions();
-            self.disturb(is_faulty.then_some(&faults));
-            self.poll_one().await;
-            self.answer_one(is_faulty.then_some(&faults));
-            if !is_faulty && self.is_done() {
+            while let Some(fault) = self.next_fault.filter(|fault| fault.at <= self.step) {
+                self.inject(fault);
+                self.next_fault = self.faults.next();
+            }
+            self.grow_log();
+            self.tend();
+            self.act();
+            if self.is_done() {
                 break;
             }
         }
         self.tally.steps = self.step as u64;
     }
 
-    /// Every partition has an owner that is not frozen.
-    fn man_partitions(&mut self) {
-        for number in 0..PARTITIONS {
-            let partition = Partition::new(number);
-            let is_manned =
-                |worker: &Working| worker.partition == partition && worker.frozen_until.is_none();
-            if self.workers.iter().any(is_manned) {
-                continue;
-            }
-            let id = self.next_worker;
-            self.next_worker += 1;
-            let store = SimStore {
-                world: self.world.clone(),
-                worker: id,
-                partition,
-                rules: self.rules,
+    /// More of the log is there with each step.
+    fn grow_log(&mut self) {
+        let mut world = self.world.lock();
+        for log in &self.scene.workload.partitions {
+            let share = log.records.len() * self.step / self.scene.steps;
+            let end = match log.records.get(share) {
+                Some(record) => NextOffset::new(record.offset.get()),
+                None => log.end,
             };
-            let future = Box::pin(work(store, self.random.next()));
-            self.tell(|| format!("worker {id} takes partition {partition}"));
-            self.workers.push(Working {
-                id,
-                partition,
-                future,
-                frozen_until: None,
-            });
+            let known = &mut world.ends[index(log.partition)];
+            *known = end.max(*known);
         }
     }
 
-    /// Crashes, freezes and wakes workers.
-    fn disturb(&mut self, faults: Option<&Faults>) {
-        for worker in &mut self.workers {
-            // A woken worker goes on as a zombie beside the new owner, until it ends by itself.
-            if worker.frozen_until.is_some_and(|until| until == self.step) {
+    /// Wakes, starts and buries processes, and lets the group move on.
+    fn tend(&mut self) {
+        let step = self.step;
+        let mut told = Vec::new();
+        for process in self.processes.values_mut() {
+            if process.frozen_until.is_some_and(|until| until <= step) {
+                let slept = Duration::from_millis(self.random.next() % 60_000);
+                process.wake(slept);
+                told.push(format!("process {} is woken", process.id));
                 self.tally.wakings += 1;
             }
         }
-        let Some(faults) = faults else { return };
-        if self.random.chance(faults.crash) {
-            let index = self.random.below(self.workers.len());
-            let crashed = self.workers.swap_remove(index);
-            self.tell(|| {
-                format!(
-                    "worker {} of partition {} crashes",
-                    crashed.id, crashed.partition
-                )
-            });
-            self.tally.crashes += 1;
-            drop(crashed.future);
-            self.abandon(crashed.id);
+        let ended = self
+            .processes
+            .values()
+            .filter(|process| process.has_ended());
+        let ended: Vec<usize> = ended.map(|process| process.id).collect();
+        for id in ended {
+            told.push(format!("process {id} has stopped"));
+            self.bury(id);
         }
-        if !self.workers.is_empty() && self.random.chance(faults.freeze) {
-            let index = self.random.below(self.workers.len());
-            let until = self.step + 1 + self.random.below(150);
-            let worker = &mut self.workers[index];
-            if worker.frozen_until.is_none() {
-                worker.frozen_until = Some(until);
-                let (id, partition) = (worker.id, worker.partition);
-                self.tell(|| {
-                    format!("worker {id} of partition {partition} is frozen until step {until}")
-                });
-            }
+        let heard_of = self.group.heard_of(&self.processes);
+        let is_wanted = heard_of == 0 || heard_of < PROCESSES && self.random.chance(20);
+        if is_wanted && self.processes.len() < MOST_PROCESSES {
+            let id = self.next_process;
+            self.next_process += 1;
+            let process = Process::start::<V>(id, &self.world, &self.cluster, &mut self.random);
+            self.processes.insert(id, process);
+            self.group.join(id);
+            told.push(format!("process {id} starts"));
+        }
+        self.group
+            .step(step, &mut self.processes, &mut self.random, &mut told);
+        for told in told {
+            self.tell(told);
         }
     }
 
-    /// What a crashed worker had sent may still arrive, in part or late.
-    fn abandon(&mut self, id: usize) {
-        let mut world = self.world.lock().unwrap();
-        let pending = std::mem::take(&mut world.pending);
-        for pending in pending {
-            if pending.worker != id {
-                world.pending.push(pending);
-            } else if let Some(partition) = world.partitions.get_mut(&pending.partition) {
-                partition.serve_in_part(pending.request, &mut self.random);
-            }
+    /// One request is answered, or one process moves on by itself.
+    fn act(&mut self) {
+        let die = self.random.below(100);
+        if die < 75 && self.answer_one() {
+            return;
         }
-    }
-
-    /// Lets one worker that is not frozen run to its next request.
-    async fn poll_one(&mut self) {
-        let step = self.step;
-        let awake = |worker: &Working| worker.frozen_until.is_none_or(|until| until <= step);
+        if die < 85 && self.late_arrives() {
+            return;
+        }
+        if die < 88 && self.random.chance(5) {
+            self.read();
+        }
         let awake: Vec<usize> = self
-            .workers
-            .iter()
-            .enumerate()
-            .filter(|(_, worker)| awake(worker))
-            .map(|(index, _)| index)
+            .processes
+            .values()
+            .filter(|process| process.is_awake())
+            .map(|process| process.id)
             .collect();
         if awake.is_empty() {
             return;
         }
-        let index = awake[self.random.below(awake.len())];
-        let worker = &mut self.workers[index];
-        let polled = std::future::poll_fn(|context: &mut Context<'_>| {
-            Poll::Ready(worker.future.as_mut().poll(context))
-        });
-        let Poll::Ready(ended) = polled.await else {
-            // Whoever waits before trying again waits in the runtime's own time.
-            if self.random.chance(10) {
-                tokio::time::advance(Duration::from_secs(5)).await;
+        let id = *self.random.one_of(&awake);
+        let process = &self.processes[&id];
+        for feed in process.feeds.values() {
+            if self.random.chance(70) {
+                feed.fetch(&self.world, 1 + self.random.below(30));
             }
-            return;
+        }
+        if self.random.chance(20) {
+            process.tell_statistics(&self.world);
+        }
+        let is_waiting = self.world.lock().pending.iter().any(|it| it.process == id);
+        let millis = if is_waiting && self.random.chance(90) {
+            1
+        } else {
+            *self.random.one_of(&[1, 3, 60, 1_000, 6_000])
         };
-        let ended_worker = self.workers.swap_remove(index);
-        match ended {
-            Ok(()) => {}
-            Err(ProjectError::Overtaken { own, stored }) => {
-                self.tally.overtaken += 1;
-                self.tell(|| {
-                    format!(
-                        "worker {} at {own} finds itself overtaken by {stored}",
-                        ended_worker.id
-                    )
-                });
-            }
-            Err(error) => panic!(
-                "worker {} of partition {}: {error}",
-                ended_worker.id, ended_worker.partition
-            ),
+        self.turn(id, Duration::from_millis(millis));
+    }
+
+    fn turn(&mut self, id: usize, time: Duration) {
+        let process = &self.processes[&id];
+        process.run(time);
+        if let Some(why) = process.stands_still() {
+            panic!("a partition of process {id} stands still: {why}");
+        }
+        if process.is_overtaken() {
+            self.tally.overtaken += 1;
+        }
+        let committed = std::mem::take(&mut self.world.lock().committed);
+        for (partition, next) in committed {
+            self.checkers.committed(partition, next);
         }
     }
 
-    /// Answers one request: whole, or with a fault.
-    fn answer_one(&mut self, faults: Option<&Faults>) {
-        let world = self.world.clone();
-        let mut world = world.lock().unwrap();
-        for partition in world.partitions.values_mut() {
-            let chance = if faults.is_some() { 5 } else { 50 };
-            if self.random.chance(chance) && partition.arrive(&mut self.random) {
-                self.tally.late_writes += 1;
-            }
-        }
-        self.at_rest = if world.pending.is_empty() {
-            self.at_rest + 1
-        } else {
-            0
-        };
-        if world.pending.is_empty() {
-            return;
-        }
-        let index = self.random.below(world.pending.len());
-        let Pending {
-            worker,
-            partition,
-            request,
-            answer,
-        } = world.pending.swap_remove(index);
-        let served = world.partitions.get_mut(&partition).unwrap();
-        if faults.is_some_and(|faults| self.random.chance(faults.fail)) {
-            self.tally.lost_answers += 1;
-            if self.random.chance(50) {
-                served.serve(request);
-            } else {
-                served.serve_in_part(request, &mut self.random);
-            }
-            self.tell(|| format!("an answer to worker {worker} is lost"));
-            let _ = answer.send(Err(Failed));
-        } else {
-            let _ = answer.send(Ok(served.serve(request)));
-        }
-        served.check_on_the_way(partition);
-    }
-
-    /// Everything is folded, stored and at rest.
-    fn is_done(&self) -> bool {
-        let world = self.world.lock().unwrap();
-        let is_stored = |world: &PartitionWorld<V>| {
-            let end = world
-                .records
-                .last()
-                .map_or(NextOffset::START, |last| NextOffset::after(last.offset));
-            world.late.is_empty()
-                && world
-                    .checkpoint
-                    .is_some_and(|checkpoint| checkpoint.next_offset == end)
-        };
+    /// Answers one request that waits, whoever sent it.
+    fn answer_one(&mut self) -> bool {
         let step = self.step;
-        let all_awake = self
-            .workers
-            .iter()
-            .all(|worker| worker.frozen_until.is_none_or(|until| until <= step));
-        all_awake && self.at_rest > REST_STEPS && world.partitions.values().all(is_stored)
+        let world = self.world.clone();
+        let mut world = world.lock();
+        let ready = world.pending.iter().enumerate();
+        let ready = ready.filter(|(_, pending)| pending.held_until <= step);
+        let ready: Vec<usize> = ready.map(|(place, _)| place).collect();
+        if ready.is_empty() {
+            return false;
+        }
+        let place = *self.random.one_of(&ready);
+        let pending = world.pending.remove(place);
+        let process = pending.process;
+        if step < self.away_until {
+            self.lose(&mut world, pending);
+        } else {
+            let answer = self.serve(&mut world, &pending.ask);
+            let _ = pending.answer.send(Ok(answer));
+        }
+        drop(world);
+        if self.processes.get(&process).is_some_and(Process::is_awake) {
+            self.turn(process, Duration::from_millis(1));
+        }
+        true
     }
 
-    fn check(&self) {
-        let world = self.world.lock().unwrap();
-        for (partition, world) in &world.partitions {
-            let model = Model::of(&world.logged, &Cast::SMALL.settings);
-            let users = Cast::SMALL.users();
-            tidemark_proof::check(&world.shelf, &model, &users, &self.rules.generation);
-            let is_refused = |logged: &&Logged| {
-                matches!(model.verdict(logged.offset), Some(Verdict::Refused(_)))
-            };
-            let refused: std::collections::BTreeSet<Offset> = world
-                .logged
-                .iter()
-                .filter(is_refused)
-                .map(|logged| logged.offset)
+    fn late_arrives(&mut self) -> bool {
+        let due = self.late.iter().position(|(at, _)| *at <= self.step);
+        let Some(place) = due else { return false };
+        let (_, ask) = self.late.swap_remove(place);
+        self.tell(format!("late: {ask}"));
+        self.tally.late += 1;
+        let world = self.world.clone();
+        self.serve(&mut world.lock(), &ask);
+        true
+    }
+
+    fn serve(&mut self, world: &mut State, ask: &Ask) -> Answer {
+        if self.scene.is_told && ask.is_write() {
+            println!("step {:5}: served: {ask}", self.step);
+        }
+        match ask {
+            Ask::Store(request) => {
+                Answer::Store(self.checkers.serve(request, &self.cluster, world))
+            }
+            Ask::Letters(letters) => {
+                self.checkers.sent(letters);
+                for letter in letters {
+                    let sent = &mut world.letters[index(letter.partition)];
+                    sent.insert(letter.record.offset);
+                }
+                Answer::Sent
+            }
+            Ask::Bounds(partition) => Answer::Bounds(Offset::new(0), world.end(*partition)),
+        }
+    }
+
+    /// The sender gets no answer. The request is served, or not, or will be.
+    fn lose(&mut self, world: &mut State, pending: Pending) {
+        match self.random.below(3) {
+            0 => drop(self.serve(world, &pending.ask)),
+            1 if pending.ask.is_write() => {
+                let at = self.step + self.random.below(300);
+                self.late.push((at, pending.ask.clone()));
+            }
+            _ => {}
+        }
+        let _ = pending.answer.send(Err(Lost));
+    }
+
+    fn inject(&mut self, fault: Fault) {
+        let mut die = Random::new(fault.die);
+        let alive: Vec<usize> = self.processes.keys().copied().collect();
+        if alive.is_empty() {
+            return;
+        }
+        let victim = *die.one_of(&alive);
+        if fault.kind.is_crash_point() {
+            let world = self.world.lock();
+            let doing = world.pending.iter().filter(|it| it.process == victim);
+            let doing: Vec<String> = doing.map(|pending| pending.ask.kind()).collect();
+            let checkpoints = self.scene.workload.partitions.iter();
+            let state: Vec<i64> = checkpoints
+                .map(|log| self.checkers.checkpoint(log.partition).get())
                 .collect();
-            assert_eq!(
-                world.letters, refused,
-                "dead letters of partition {partition}"
-            );
+            self.tally
+                .crash_point(fault.kind, &doing, &(state, alive.len(), self.late.len()));
+        }
+        match fault.kind {
+            Kind::Crash => self.crash(victim),
+            Kind::Freeze => self.freeze(victim, &mut die),
+            Kind::Lose | Kind::Slow => self.spoil_request(fault.kind, &mut die),
+            Kind::Away => {
+                self.away_until = self.step + die.below(60);
+                let until = self.away_until;
+                self.tell(format!("no server answers until step {until}"));
+            }
+            Kind::PutOut => {
+                let learns_at = self.step + die.below(150);
+                if self.group.put_out(victim, learns_at) {
+                    self.tell(format!("process {victim} is put out of the group"));
+                }
+            }
+            Kind::Move => {
+                let partition = die.below(self.scene.workload.partitions.len());
+                if self.group.take_back(partition, &self.processes) {
+                    self.tell(format!("partition {partition} is to be moved"));
+                }
+            }
+            Kind::Stop => {
+                if let Some(process) = self.processes.get_mut(&victim) {
+                    process.stop();
+                    self.tell(format!("process {victim} is asked to stop"));
+                }
+            }
+            Kind::CrashAll => alive.into_iter().for_each(|id| self.crash(id)),
+            Kind::Snapshot => {
+                self.snapshot = Some(self.cluster.copy());
+                self.tell("a snapshot is made");
+            }
+            Kind::Restore => self.restore(&alive),
         }
     }
 
-    fn tell(&self, story: impl FnOnce() -> String) {
-        if self.tells {
-            println!("step {:5}: {}", self.step, story());
+    fn crash(&mut self, id: usize) {
+        self.tell(format!("process {id} crashes"));
+        self.tally.crashes += 1;
+        self.bury(id);
+    }
+
+    /// A process is no more. What it had sent may still arrive.
+    fn bury(&mut self, id: usize) {
+        drop(self.processes.remove(&id));
+        self.group.leave(id);
+        let world = self.world.clone();
+        let mut world = world.lock();
+        let pending = std::mem::take(&mut world.pending);
+        for pending in pending {
+            if pending.process == id {
+                self.lose(&mut world, pending);
+            } else {
+                world.pending.push(pending);
+            }
         }
     }
-}
 
-impl<V: Checked> PartitionWorld<V> {
-    /// Nothing that others rest on may be ahead of what it rests on.
-    fn check_on_the_way(&self, partition: Partition) {
-        if let Some(checkpoint) = &self.checkpoint {
-            for (id, head) in &self.shelf.heads {
-                let is_passed = |logged: &&Logged| {
-                    logged.event.conversation == *id
-                        && !checkpoint.next_offset.admits(logged.offset)
-                };
-                // The newest accepted record below the checkpoint is in the head, or newer ones are.
-                let newest = self
-                    .logged
-                    .iter()
-                    .rev()
-                    .find(is_passed)
-                    .map(|logged| logged.offset);
-                let is_behind =
-                    newest.is_some_and(|newest| head.applied < newest && self.is_accepted(newest));
-                assert!(
-                    !is_behind,
-                    "partition {partition}: the checkpoint has passed {newest:?} of {id}, its head is at {}",
-                    head.applied
+    fn freeze(&mut self, id: usize, die: &mut Random) {
+        let until = self.step + 1 + die.below(200);
+        if let Some(process) = self.processes.get_mut(&id)
+            && process.is_awake()
+        {
+            process.frozen_until = Some(until);
+            self.tell(format!("process {id} is frozen until step {until}"));
+            // Mostly it is missed before it is woken.
+            if die.chance(70) && self.group.put_out(id, until + die.below(80)) {
+                self.tell(format!("process {id} is put out of the group"));
+            }
+        }
+    }
+
+    /// A request, a write if there is one, is lost or served late.
+    fn spoil_request(&mut self, kind: Kind, die: &mut Random) {
+        let step = self.step;
+        let world = self.world.clone();
+        let mut world = world.lock();
+        let writes = world.pending.iter().enumerate();
+        let writes = writes.filter(|(_, pending)| pending.ask.is_write());
+        let mut places: Vec<usize> = writes.map(|(place, _)| place).collect();
+        if places.is_empty() {
+            places = (0..world.pending.len()).collect();
+        }
+        if places.is_empty() {
+            return;
+        }
+        let place = *die.one_of(&places);
+        if kind == Kind::Slow {
+            let until = step + die.below(100);
+            let slowed = &mut world.pending[place];
+            slowed.held_until = until;
+            let ask = slowed.ask.clone();
+            self.tell(format!("slow until step {until}: {ask}"));
+            return;
+        }
+        let pending = world.pending.remove(place);
+        self.tell(format!(
+            "no answer to process {}: {}",
+            pending.process, pending.ask
+        ));
+        self.tally.lost += 1;
+        self.lose(&mut world, pending);
+    }
+
+    /// Everybody dies, nothing is on its way any more, and the store is what it was.
+    fn restore(&mut self, alive: &[usize]) {
+        let Some(snapshot) = self.snapshot.clone() else {
+            return;
+        };
+        alive.iter().for_each(|id| self.crash(*id));
+        self.late.clear();
+        self.cluster.restore(&snapshot);
+        self.checkers.restored(&self.cluster);
+        self.tally.restored += 1;
+        self.tell("the store is set back to the snapshot");
+    }
+
+    /// Reads as a gateway would, at this moment.
+    fn read(&mut self) {
+        self.tally.reads += 1;
+        for log in &self.scene.workload.partitions {
+            let runtime = &self.readers_runtime;
+            let shelf = runtime.block_on(shelf_of(&self.reader, log));
+            <V as Reader>::check(&shelf);
+            let checkpoint = runtime.block_on(self.reader.checkpoint(log.partition));
+            if let Some(stored) = checkpoint.unwrap() {
+                let wanted = log.checkpoint_at(stored.next_offset);
+                assert_eq!(
+                    stored, wanted,
+                    "the checkpoint of partition {}",
+                    log.partition
                 );
             }
         }
     }
 
-    fn is_accepted(&self, offset: Offset) -> bool {
-        self.shelf
-            .ids
-            .values()
-            .flatten()
-            .any(|id| id.offset == offset)
+    fn is_done(&self) -> bool {
+        let world = self.world.lock();
+        let is_folded = self.scene.workload.partitions.iter().all(|log| {
+            world.end(log.partition) == log.end
+                && self.checkers.checkpoint(log.partition) == log.end
+        });
+        is_folded
+            && self.next_fault.is_none()
+            && self.late.is_empty()
+            && world.pending.is_empty()
+            && self.group.is_settled()
+            && self.processes.values().all(Process::is_awake)
     }
-}
 
-/// A worker's life on one partition: what the owner and its partition do, without Kafka.
-async fn work<V: Checked>(store: SimStore<V>, seed: u64) -> Result<(), ProjectError> {
-    let mut random = Random::new(seed);
-    let attempts = Attempts::seeded(seed);
-    let partition = store.partition;
-    let checkpoint = loop {
-        match store.checkpoint(partition).await {
-            Ok(checkpoint) => break checkpoint,
-            Err(_) => continue,
+    /// All processes stop as asked, answered promptly.
+    fn stop(&mut self) {
+        self.processes.values_mut().for_each(Process::stop);
+        for _ in 0..QUIET_STEPS {
+            if self.processes.is_empty() {
+                return;
+            }
+            let ids: Vec<usize> = self.processes.keys().copied().collect();
+            for id in ids {
+                self.turn(id, Duration::from_millis(10));
+                if self.processes[&id].has_ended() {
+                    self.bury(id);
+                }
+            }
+            while self.answer_one() {}
         }
-    };
-    let records = store.world.lock().unwrap().partitions[&partition]
-        .records
-        .clone();
-    let end = records
-        .last()
-        .map_or(NextOffset::START, |last| NextOffset::after(last.offset));
-    let mut resume =
-        Resume::plan(partition, checkpoint, Offset::new(0), end).expect("a log that is whole");
-    let mut position = records
-        .iter()
-        .position(|record| record.offset >= resume.start)
-        .unwrap_or(records.len());
-    let budget = if random.chance(50) {
-        usize::MAX
-    } else {
-        20_000
-    };
-    let mut projection =
-        Projection::new(partition, resume.checkpoint, store.clone(), store.clone())
-            .with_checkpoint_interval(Duration::from_secs(3))
-            .with_state_budget(budget);
-    loop {
-        let count = 1 + random.below(20);
-        let batch: Vec<RawRecord> = records[position..].iter().take(count).cloned().collect();
-        position += batch.len();
-        if batch.is_empty() {
-            projection.write_checkpoint(&attempts).await?;
-            // At the end; what follows is waiting for more.
-            std::future::pending::<()>().await;
-        }
-        let batch = resume.admit(partition, batch).expect("the same log");
-        if !batch.is_empty() {
-            projection.fold(batch, random.chance(50), &attempts).await?;
-        }
+        panic!("stuck: a process does not stop");
     }
-}
 
-/// A log of one partition: its conversations are not those of another.
-fn log_of(partition: Partition, seed: u64, length: usize) -> Vec<Logged> {
-    let mut log = Cast::SMALL.log_from_seed(seed, length);
-    for logged in &mut log {
-        let id = format!("p{partition}-{}", logged.event.conversation);
-        logged.event.conversation = ConversationId::new(id).unwrap();
+    fn finish(&mut self) {
+        self.read();
+        self.checkers.finish(&self.cluster, &self.world.lock());
     }
-    log
-}
 
-fn raw(logged: &Logged) -> RawRecord {
-    RawRecord {
-        offset: logged.offset,
-        append_time: logged.log_time.millis(),
-        key: Some(logged.event.conversation.as_str().as_bytes().to_vec()),
-        value: Some(encode(&logged.event).unwrap()),
+    /// Where everything stands, for a run that is stuck.
+    fn standing(&self) -> String {
+        let world = self.world.lock();
+        let partitions = self.scene.workload.partitions.iter();
+        let partitions: Vec<String> = partitions
+            .map(|log| {
+                let checkpoint = self.checkers.checkpoint(log.partition);
+                let end = world.end(log.partition);
+                format!("partition {} at {checkpoint} of {end}", log.partition)
+            })
+            .collect();
+        let pending: Vec<String> = world
+            .pending
+            .iter()
+            .map(|pending| format!("{} of {}", pending.ask, pending.process))
+            .collect();
+        format!(
+            "{partitions:?}, waiting {pending:?}, late {}, settled {}",
+            self.late.len(),
+            self.group.is_settled()
+        )
+    }
+
+    fn tell(&self, what: impl Display) {
+        if self.scene.is_told {
+            println!("step {:5}: {what}", self.step);
+        }
     }
 }

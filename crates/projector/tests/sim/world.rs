@@ -1,124 +1,127 @@
-//! What survives a crash: the log, the stored views, the dead letters; and the requests on their way.
+//! What lies between the processes of a run and the servers: requests that wait for the scheduler to answer them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard},
+};
 
-use tidemark_event::{ConversationId, Offset, Partition};
-use tidemark_fold::{PieceNo, View};
-use tidemark_model::Logged;
-use tidemark_projector::{DeadLetter, RawRecord, Wanted};
-use tidemark_proof::{Shelf, Write};
-use tidemark_store::{Checkpoint, Loaded};
+use tidemark_event::{NextOffset, Offset, Partition};
+use tidemark_projector::DeadLetter;
+use tidemark_store::double::{self, Request};
 use tokio::sync::oneshot;
 
-use crate::random::Random;
+use crate::workload::{Workload, index};
 
-/// One partition: its log, and what the view holds of it.
-pub(crate) struct PartitionWorld<V: View> {
-    pub(crate) logged: Vec<Logged>,
-    pub(crate) records: Vec<RawRecord>,
-    pub(crate) shelf: Shelf<V>,
-    pub(crate) checkpoint: Option<Checkpoint>,
-    pub(crate) letters: BTreeSet<Offset>,
-    /// Writes that were reported as failed and arrive all the same, some time.
-    pub(crate) late: Vec<Write<V>>,
+/// What processes and the scheduler share.
+#[derive(Clone)]
+pub(crate) struct World(Arc<Mutex<State>>);
+
+pub(crate) struct State {
+    pub(crate) workload: Arc<Workload>,
+    /// How far each partition's log has come by now.
+    pub(crate) ends: Vec<NextOffset>,
+    /// Requests on their way, oldest first.
+    pub(crate) pending: Vec<Pending>,
+    /// Origins in the dead-letter topic.
+    pub(crate) letters: Vec<BTreeSet<Offset>>,
+    /// Offsets of the group that have been stored since the scheduler last looked.
+    pub(crate) committed: Vec<(Partition, NextOffset)>,
 }
 
-/// A request of a worker, waiting for the scheduler.
-pub(crate) struct Pending<V: View> {
-    pub(crate) worker: usize,
-    pub(crate) partition: Partition,
-    pub(crate) request: Request<V>,
-    pub(crate) answer: oneshot::Sender<Result<Answer<V>, Failed>>,
+/// A request of a process.
+pub(crate) struct Pending {
+    pub(crate) process: usize,
+    pub(crate) ask: Ask,
+    pub(crate) answer: oneshot::Sender<Result<Answer, Lost>>,
+    /// Not answered before this step.
+    pub(crate) held_until: usize,
 }
 
-pub(crate) enum Request<V: View> {
-    Checkpoint,
-    Load(Wanted<V>),
-    Write(Vec<Write<V>>),
-    WriteCheckpoint(Checkpoint),
-    DeletePieces(Vec<(ConversationId, PieceNo)>, Checkpoint),
+/// What servers are asked.
+#[derive(Clone)]
+pub(crate) enum Ask {
+    /// The store.
+    Store(Request),
+    /// The dead-letter topic.
     Letters(Vec<DeadLetter>),
+    /// The log: where it begins and ends.
+    Bounds(Partition),
 }
 
-pub(crate) enum Answer<V: View> {
-    Checkpoint(Option<Checkpoint>),
-    Loaded(Loaded<V>),
-    Done,
+pub(crate) enum Answer {
+    Store(double::Answer),
+    Sent,
+    Bounds(Offset, NextOffset),
 }
 
-/// The request failed, or its answer was lost.
+/// No answer came.
 #[derive(Debug)]
-pub(crate) struct Failed;
+pub(crate) struct Lost;
 
-pub(crate) struct World<V: View> {
-    pub(crate) partitions: BTreeMap<Partition, PartitionWorld<V>>,
-    pub(crate) pending: Vec<Pending<V>>,
+impl World {
+    pub(crate) fn new(workload: Arc<Workload>) -> Self {
+        let partitions = workload.partitions.len();
+        Self(Arc::new(Mutex::new(State {
+            workload,
+            ends: vec![NextOffset::START; partitions],
+            pending: Vec::new(),
+            letters: vec![BTreeSet::new(); partitions],
+            committed: Vec::new(),
+        })))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    /// Asks, and waits for the scheduler's answer.
+    pub(crate) async fn ask(&self, process: usize, ask: Ask) -> Result<Answer, Lost> {
+        let (answer, answered) = oneshot::channel();
+        self.lock().pending.push(Pending {
+            process,
+            ask,
+            answer,
+            held_until: 0,
+        });
+        answered.await.unwrap_or(Err(Lost))
+    }
 }
 
-impl<V: View> PartitionWorld<V> {
-    /// Does what a request asks, whole.
-    pub(crate) fn serve(&mut self, request: Request<V>) -> Answer<V> {
-        match request {
-            Request::Checkpoint => Answer::Checkpoint(self.checkpoint),
-            Request::Load(wanted) => {
-                let load = |(id, need)| {
-                    let supply = self.shelf.load(&id, &need);
-                    (id, supply)
-                };
-                Answer::Loaded(wanted.into_iter().map(load).collect())
-            }
-            Request::Write(writes) => {
-                writes.into_iter().for_each(|write| self.shelf.apply(write));
-                Answer::Done
-            }
-            Request::WriteCheckpoint(checkpoint) => {
-                if self
-                    .checkpoint
-                    .is_none_or(|stored| stored.next_offset <= checkpoint.next_offset)
-                {
-                    self.checkpoint = Some(checkpoint);
-                }
-                Answer::Done
-            }
-            Request::DeletePieces(pieces, at) => {
-                for (id, no) in pieces {
-                    self.shelf.delete_piece(id, no, at.next_offset);
-                }
-                Answer::Done
-            }
-            Request::Letters(letters) => {
-                self.letters
-                    .extend(letters.iter().map(|letter| letter.record.offset));
-                Answer::Done
-            }
+impl State {
+    pub(crate) fn end(&self, partition: Partition) -> NextOffset {
+        self.ends[index(partition)]
+    }
+}
+
+impl Ask {
+    pub(crate) fn is_write(&self) -> bool {
+        match self {
+            Self::Store(request) => request.is_write(),
+            Self::Letters(_) => true,
+            Self::Bounds(_) => false,
         }
     }
 
-    /// Does part of what a request asks; the rest is given up, or arrives late.
-    pub(crate) fn serve_in_part(&mut self, request: Request<V>, random: &mut Random) {
-        let Request::Write(mut writes) = request else {
-            if random.chance(50) {
-                self.serve(request);
-            }
-            return;
-        };
-        while !writes.is_empty() {
-            let write = writes.swap_remove(random.below(writes.len()));
-            match random.below(3) {
-                0 => self.shelf.apply(write),
-                1 => self.late.push(write),
-                _ => drop(write),
-            }
+    /// What kind of step this is, for counting.
+    pub(crate) fn kind(&self) -> String {
+        match self {
+            Self::Store(request) if request.is_write() => format!("write {}", request.table()),
+            Self::Store(request) => format!("read {}", request.table()),
+            Self::Letters(_) => "send dead letters".to_owned(),
+            Self::Bounds(_) => "ask for the log's bounds".to_owned(),
         }
     }
+}
 
-    /// One late write arrives.
-    pub(crate) fn arrive(&mut self, random: &mut Random) -> bool {
-        if self.late.is_empty() {
-            return false;
+impl std::fmt::Display for Ask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Store(request) => request.fmt(f),
+            Self::Letters(letters) => {
+                let offsets = letters.iter().map(|letter| letter.record.offset.get());
+                write!(f, "send dead letters of {:?}", offsets.collect::<Vec<_>>())
+            }
+            Self::Bounds(partition) => write!(f, "ask for the bounds of partition {partition}"),
         }
-        let write = self.late.swap_remove(random.below(self.late.len()));
-        self.shelf.apply(write);
-        true
     }
 }
