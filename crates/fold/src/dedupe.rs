@@ -158,6 +158,18 @@ fn is_inside(
     is_young && is_among_newest
 }
 
+#[cfg(feature = "planted-faults")]
+fn planted(offset: Offset, now: LogTime) -> (Offset, LogTime) {
+    use crate::planted::{Fault, clock, is_planted};
+    if is_planted(Fault::DedupePieceWithoutOffset) {
+        return (Offset::new(i64::MAX), now);
+    }
+    if is_planted(Fault::DedupeByWallClock) {
+        return (offset, clock());
+    }
+    (offset, now)
+}
+
 /// The ids of one loaded piece. An id may stand there twice: accepted again after its window had passed.
 pub(crate) type PieceIds = BTreeMap<EventId, Vec<AcceptedId>>;
 
@@ -169,6 +181,8 @@ pub(crate) fn is_duplicate(
     id: EventId,
     (offset, now): (Offset, LogTime),
 ) -> bool {
+    #[cfg(feature = "planted-faults")]
+    let (offset, now) = planted(offset, now);
     piece.get(&id).is_some_and(|facts| {
         facts.iter().any(|fact| {
             fact.offset < offset && is_inside(window, fact.ordinal, fact.log_time, accepted, now)

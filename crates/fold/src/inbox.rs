@@ -341,6 +341,12 @@ impl Scene<'_, Inbox> {
             .collect();
         self.require_rows(keys.iter().cloned())?;
         for key in keys {
+            #[cfg(feature = "planted-faults")]
+            if crate::planted::is_planted(crate::planted::Fault::RowLaterRemoved)
+                && matches!(accepted.effect, Effect::Recalled(_))
+            {
+                self.rows.forget_unwritten(&key);
+            }
             self.rows.change(&key, accepted.offset, |row| {
                 if let InboxRow::Copy(copy) = row {
                     change(copy);

@@ -16,6 +16,8 @@ mod judge;
 mod member;
 mod message;
 mod parts;
+#[cfg(feature = "planted-faults")]
+pub mod planted;
 mod record;
 pub mod roaming;
 pub mod sessions;

@@ -48,6 +48,10 @@ pub struct Leaving {
 
 impl Interval {
     fn is_present_as_of(&self, event: Offset) -> bool {
+        #[cfg(feature = "planted-faults")]
+        if crate::planted::is_planted(crate::planted::Fault::MembershipAheadOfHead) {
+            return self.left.is_none();
+        }
         self.joined < event && self.left.is_none_or(|left| left.at >= event)
     }
 

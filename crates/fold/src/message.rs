@@ -61,6 +61,12 @@ impl Message {
         if self.recalled {
             return;
         }
+        #[cfg(feature = "planted-faults")]
+        let log_time = if crate::planted::is_planted(crate::planted::Fault::WallClockInFold) {
+            crate::planted::clock()
+        } else {
+            log_time
+        };
         self.body.clone_from(&edited.body);
         self.edited_at = Some(log_time);
         if let Some(mentions) = &edited.mentions {

@@ -94,12 +94,30 @@ impl<K: Ord + Clone, T: Applied + Clone> Parts<K, T> {
         let Some(slot) = self.slots.get_mut(key) else {
             return;
         };
-        let Some(value) = slot.value.as_mut().filter(|value| value.applied() < offset) else {
+        #[cfg(feature = "planted-faults")]
+        let offset_or_later = if crate::planted::is_planted(crate::planted::Fault::NoAppliedOffset)
+        {
+            Offset::new(i64::MAX)
+        } else {
+            offset
+        };
+        #[cfg(not(feature = "planted-faults"))]
+        let offset_or_later = offset;
+        let value = slot.value.as_mut();
+        let Some(value) = value.filter(|value| value.applied() < offset_or_later) else {
             return;
         };
         change(value);
         value.stamp(offset);
         slot.is_dirty = true;
+    }
+
+    /// Forgets a part that has not been written yet.
+    #[cfg(feature = "planted-faults")]
+    pub(crate) fn forget_unwritten(&mut self, key: &K) {
+        if self.slots.get(key).is_some_and(|slot| slot.is_dirty) {
+            self.slots.remove(key);
+        }
     }
 
     /// Takes out what has changed since the last call, and forgets what need not be kept.

@@ -82,6 +82,12 @@ impl<Q: RecordQueue> Batcher<Q> {
         self.is_at_end && self.pending.is_empty()
     }
 
+    /// What is gathered and was given in no batch.
+    #[cfg(feature = "planted-faults")]
+    pub(crate) fn gathered(&self) -> &[RawRecord] {
+        &self.pending
+    }
+
     fn is_full(&self) -> bool {
         self.pending.len() >= self.bounds.records || self.bytes >= self.bounds.bytes
     }

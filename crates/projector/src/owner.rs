@@ -1,7 +1,8 @@
 //! The loop that owns a worker's partitions: what is assigned begins, what is revoked comes to rest.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc};
 
+use futures::FutureExt;
 use tidemark_event::Partition;
 use tidemark_fold::View;
 use tokio::{
@@ -236,7 +237,17 @@ impl<L: LogSource, S, D: DeadLetters> Owner<L, S, D> {
         };
         let stop = CancellationToken::new();
         let stopped = stop.clone();
-        let task = tokio::spawn(async move { task.run(&settings, stopped).await });
+        let status = self.status.clone();
+        let task = tokio::spawn(async move {
+            let work = AssertUnwindSafe(task.run(&settings, stopped));
+            if work.catch_unwind().await.is_err() {
+                // The panic itself has been reported where it happened. Nothing that it left half-done is used again.
+                let why =
+                    "a fault in this program ended the work on it: see the log, and report it";
+                error!(view = %V::NAME, %partition, error = why, "the partition stands still");
+                status.update(partition, |status| status.stopped = Some(why.to_owned()));
+            }
+        });
         self.running.insert(
             partition,
             Running {

@@ -4,6 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use tidemark_event::{NextOffset, Partition};
 use tidemark_fold::View;
+#[cfg(feature = "planted-faults")]
+use tidemark_fold::planted::{Fault, is_planted};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
@@ -83,6 +85,10 @@ impl<V: View, L: LogSource, S: ViewStore<V>, D: DeadLetters> PartitionTask<V, L,
     ) -> Result<(), PartitionError> {
         let mut batcher = Batcher::new(self.queue, settings.batch);
         let (partition, status) = (self.partition, self.status);
+        #[cfg(feature = "planted-faults")]
+        if is_planted(Fault::CacheKeptAcrossRebalance) {
+            self.projection.put_memory(status.kept(partition));
+        }
         status.update(partition, |status| {
             status.advance(self.projection.flushed().next_offset)
         });
@@ -100,7 +106,10 @@ impl<V: View, L: LogSource, S: ViewStore<V>, D: DeadLetters> PartitionTask<V, L,
                     let Some(known) = known else { continue };
                     status.update(partition, |status| status.log_end = known.log_end.or(status.log_end));
                     let flushed = self.projection.flushed().next_offset;
-                    let Some(end) = hole_end(known, batcher.is_drained(), flushed) else { continue };
+                    let is_drained = batcher.is_drained();
+                    #[cfg(feature = "planted-faults")]
+                    let is_drained = is_drained || is_planted(Fault::HoleOverUnfoldedRecords);
+                    let Some(end) = hole_end(known, is_drained, flushed) else { continue };
                     self.projection.skip_hole(end, &self.attempts).await?;
                     let next = self.projection.stored().next_offset;
                     status.update(partition, |status| status.advance(next));
@@ -125,6 +134,15 @@ impl<V: View, L: LogSource, S: ViewStore<V>, D: DeadLetters> PartitionTask<V, L,
             status.count(count, &report);
             self.log
                 .store_offset(partition, self.projection.stored().next_offset);
+        }
+        #[cfg(feature = "planted-faults")]
+        {
+            if is_planted(Fault::CommitOnRevokeWithoutFlush) {
+                self.projection.pretend_flushed(batcher.gathered());
+            }
+            if is_planted(Fault::CacheKeptAcrossRebalance) {
+                status.keep(partition, self.projection.take_memory());
+            }
         }
         self.projection.write_checkpoint(&self.attempts).await?;
         self.log

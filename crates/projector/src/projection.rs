@@ -20,6 +20,8 @@ use std::{
 use tidemark_event::{
     ConversationId, DecodeError, LogTime, NextOffset, Offset, Partition, UnknownSchema,
 };
+#[cfg(feature = "planted-faults")]
+use tidemark_fold::planted::{Fault, is_planted};
 use tidemark_fold::{
     Changes, Conversation, GenerationSettings, LogSettings, Need, Needs, Outcome, PieceNo, Record,
     Stop, View,
@@ -214,6 +216,12 @@ impl<V: View, S: ViewStore<V>, D: DeadLetters> Projection<V, S, D> {
     ) -> Result<BatchReport, ProjectError> {
         let mut folded = self.fold_in_memory(records, attempts).await?;
         let unknown = folded.unknown.take();
+        #[cfg(feature = "planted-faults")]
+        if is_planted(Fault::CheckpointBeforeRows) {
+            let flushed = std::mem::replace(&mut self.flushed, folded.next);
+            self.write_checkpoint(attempts).await?;
+            self.flushed = flushed;
+        }
         let report = self.flush(folded, attempts).await?;
         if unknown.is_some()
             || !is_catching_up
@@ -432,7 +440,17 @@ impl<V: View, S: ViewStore<V>, D: DeadLetters> Projection<V, S, D> {
         } = folded;
         let (store, partition) = (&self.store, self.partition);
         self.check_not_overtaken(attempts).await?;
+        #[cfg(feature = "planted-faults")]
+        if is_planted(Fault::HeadBeforePieces) {
+            until_done(attempts, "write heads", || store.write_heads(&changes)).await?;
+        }
         let rows = async {
+            #[cfg(feature = "planted-faults")]
+            if is_planted(Fault::RetryThatReorders)
+                && store.write_rows(partition, &changes).await.is_err()
+            {
+                return Ok(Written::default());
+            }
             let mut written = until_done(attempts, "write rows", || {
                 store.write_rows(partition, &changes)
             })
@@ -458,12 +476,44 @@ impl<V: View, S: ViewStore<V>, D: DeadLetters> Projection<V, S, D> {
             until_done(attempts, "write pieces", || store.write_pieces(&changes)).await?;
         report.written +=
             until_done(attempts, "write heads", || store.write_heads(&changes)).await?;
+        #[cfg(feature = "planted-faults")]
+        if is_planted(Fault::RetryThatReorders) {
+            until_done(attempts, "write rows", || {
+                store.write_rows(partition, &changes)
+            })
+            .await?;
+        }
         self.flushed = next;
         for (id, changes) in changes {
             self.left
                 .extend(changes.left.into_iter().map(|no| (id.clone(), no)));
         }
         Ok(report)
+    }
+
+    /// Gives what is in memory of the partition to a worker that keeps it though it must not.
+    #[cfg(feature = "planted-faults")]
+    pub(crate) fn take_memory(&mut self) -> Box<dyn std::any::Any + Send> {
+        Box::new(std::mem::take(&mut self.conversations))
+    }
+
+    /// Takes in what was kept.
+    #[cfg(feature = "planted-faults")]
+    pub(crate) fn put_memory(&mut self, kept: Option<Box<dyn std::any::Any + Send>>) {
+        if let Some(Ok(kept)) = kept.map(|kept| kept.downcast()) {
+            self.conversations = *kept;
+            let weights = self.conversations.values().map(|cached| cached.weight);
+            self.state_bytes = weights.sum();
+        }
+    }
+
+    /// Counts records as flushed that are not.
+    #[cfg(feature = "planted-faults")]
+    pub(crate) fn pretend_flushed(&mut self, records: &[RawRecord]) {
+        for record in records {
+            let log_time = self.flushed.log_time.advance(record.append_time);
+            self.flushed = checkpoint_after(record, log_time);
+        }
     }
 
     async fn check_not_overtaken(&self, attempts: &Attempts) -> Result<(), ProjectError> {

@@ -31,6 +31,20 @@ struct State {
     partitions: BTreeMap<Partition, PartitionStatus>,
     totals: Totals,
     fatal: Option<String>,
+    #[cfg(feature = "planted-faults")]
+    kept: KeptMemory,
+}
+
+/// What a worker has kept in memory of partitions that it no longer has.
+#[cfg(feature = "planted-faults")]
+#[derive(Default)]
+struct KeptMemory(BTreeMap<Partition, Box<dyn std::any::Any + Send>>);
+
+#[cfg(feature = "planted-faults")]
+impl std::fmt::Debug for KeptMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// One assigned partition.
@@ -107,6 +121,16 @@ impl Status {
         if let Some(status) = self.lock().partitions.get_mut(&partition) {
             update(status);
         }
+    }
+
+    #[cfg(feature = "planted-faults")]
+    pub(crate) fn keep(&self, partition: Partition, memory: Box<dyn std::any::Any + Send>) {
+        self.lock().kept.0.insert(partition, memory);
+    }
+
+    #[cfg(feature = "planted-faults")]
+    pub(crate) fn kept(&self, partition: Partition) -> Option<Box<dyn std::any::Any + Send>> {
+        self.lock().kept.0.remove(&partition)
     }
 
     pub(crate) fn count(&self, records: u64, report: &BatchReport) {

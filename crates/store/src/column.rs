@@ -48,6 +48,13 @@ impl<T: SerializeValue> SerializeValue for Lasting<T> {
     ) -> Result<WrittenCellProof<'b>, SerializationError> {
         match &self.0 {
             Some(value) => value.serialize(column, writer),
+            #[cfg(feature = "planted-faults")]
+            None if tidemark_fold::planted::is_planted(
+                tidemark_fold::planted::Fault::NullInsteadOfUnset,
+            ) =>
+            {
+                Ok(writer.set_null())
+            }
             None => Ok(writer.set_unset()),
         }
     }

@@ -45,6 +45,13 @@ impl SerializeValue for WriteTimestamp {
         column: &ColumnType<'_>,
         writer: CellWriter<'b>,
     ) -> Result<WrittenCellProof<'b>, SerializationError> {
+        #[cfg(feature = "planted-faults")]
+        {
+            use tidemark_fold::planted::{Fault, is_planted, ticks};
+            if is_planted(Fault::RowsWithoutTimestamps) {
+                return (Self::BASE + ticks()).serialize(column, writer);
+            }
+        }
         self.0.serialize(column, writer)
     }
 }

@@ -27,7 +27,13 @@ mod world;
 
 use std::{ops::Range, sync::Arc, time::Instant};
 
-use tidemark_fold::{inbox::Inbox, roaming::Roaming, sessions::Sessions};
+use tidemark_fold::{
+    ViewName,
+    inbox::Inbox,
+    planted::{Fault, plant},
+    roaming::Roaming,
+    sessions::Sessions,
+};
 
 use crate::{
     checkers::Reader,
@@ -148,6 +154,62 @@ fn sessions_are_exact_whatever_crashes() {
 #[test]
 fn inbox_is_exact_whatever_crashes() {
     prove::<Inbox>();
+}
+
+/// Seeds within which each planted fault is found.
+const SEEDS_TO_FIND: u64 = 60;
+
+/// Plants a fault, and panics unless it is found in one of the views.
+fn finds(fault: Fault) {
+    let found = find::<Sessions>(fault)
+        .or_else(|| find::<Inbox>(fault))
+        .or_else(|| find::<Roaming>(fault));
+    match found {
+        Some((view, seed, failure)) => println!("{fault:?}: {view}, seed {seed}: {failure}"),
+        None => panic!("{fault:?} is not found in {SEEDS_TO_FIND} seeds of any view"),
+    }
+}
+
+fn find<V: SimView + Reader>(fault: Fault) -> Option<(ViewName, u64, String)> {
+    let staged = stage::<V>(0);
+    (0..SEEDS_TO_FIND).find_map(|seed| {
+        let scene = scene(seed, &staged);
+        plant(Some(fault));
+        let failure = attempt::<V>(&scene).err();
+        plant(None);
+        Some((V::NAME, seed, failure?))
+    })
+}
+
+macro_rules! planted {
+    ($($test:ident: $fault:ident;)*) => {
+        $(#[test]
+        fn $test() {
+            finds(Fault::$fault);
+        })*
+
+        #[test]
+        fn every_fault_that_can_be_planted_has_a_test() {
+            assert_eq!(Fault::ALL, [$(Fault::$fault),*]);
+        }
+    };
+}
+
+planted! {
+    finds_a_checkpoint_before_its_rows: CheckpointBeforeRows;
+    finds_a_head_before_its_pieces: HeadBeforePieces;
+    finds_a_dedupe_piece_read_without_its_offset: DedupePieceWithoutOffset;
+    finds_a_membership_ahead_of_the_head_believed: MembershipAheadOfHead;
+    finds_a_row_left_out_for_a_later_event: RowLaterRemoved;
+    finds_rows_without_timestamps: RowsWithoutTimestamps;
+    finds_rows_without_an_applied_offset: NoAppliedOffset;
+    finds_a_commit_on_revoke_without_a_flush: CommitOnRevokeWithoutFlush;
+    finds_a_wall_clock_in_a_fold: WallClockInFold;
+    finds_a_cache_kept_across_a_rebalance: CacheKeptAcrossRebalance;
+    finds_a_dedupe_window_by_wall_clock: DedupeByWallClock;
+    finds_null_instead_of_unset: NullInsteadOfUnset;
+    finds_a_retry_that_reorders: RetryThatReorders;
+    finds_a_hole_skipped_over_unfolded_records: HoleOverUnfoldedRecords;
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn settings(random: &mut Random) -> WorkerSettings {
     settings.batch = BatchSettings {
         records: 1 + random.below(40),
         bytes: *random.one_of(&[600, 6_000, 4 << 20]),
-        linger: Duration::from_millis(2),
+        linger: *random.one_of(&[Duration::from_millis(2), Duration::from_millis(40)]),
     };
     settings.state_budget_bytes = *random.one_of(&[0, 20_000, 256 << 20]);
     settings.stop_deadline = *random.one_of(&[Duration::from_millis(20), Duration::from_secs(20)]);

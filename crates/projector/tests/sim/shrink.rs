@@ -1,6 +1,10 @@
 //! Finds a short story in a failing run: the same log with as few faults as still make it fail.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    cell::Cell,
+    panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook},
+    sync::Once,
+};
 
 use crate::{
     checkers::Reader,
@@ -16,9 +20,30 @@ const TRIES: usize = 300;
 /// Why a run failed.
 pub(crate) type Failure = String;
 
+thread_local! {
+    static IS_ATTEMPT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What an attempt panics with is its result, and is not to be told by every attempt.
+fn keep_attempts_quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let hook = take_hook();
+        set_hook(Box::new(move |info| {
+            if !IS_ATTEMPT.get() {
+                hook(info);
+            }
+        }));
+    });
+}
+
 /// Runs a scene, and gives what it panicked with.
 pub(crate) fn attempt<V: SimView + Reader>(scene: &Scene) -> Result<Tally, Failure> {
-    catch_unwind(AssertUnwindSafe(|| run::<V>(scene))).map_err(|panic| {
+    keep_attempts_quiet();
+    IS_ATTEMPT.set(true);
+    let outcome = catch_unwind(AssertUnwindSafe(|| run::<V>(scene)));
+    IS_ATTEMPT.set(false);
+    outcome.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         text.unwrap_or_else(|| "a panic without words".to_owned())
