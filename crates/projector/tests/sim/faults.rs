@@ -24,6 +24,8 @@ pub(crate) enum Kind {
     Slow,
     /// No server answers for a while.
     Away,
+    /// Dead letters cannot be sent for a while.
+    LettersAway,
     /// The group loses sight of a member that works on.
     PutOut,
     /// A partition is moved.
@@ -46,12 +48,13 @@ impl Kind {
 }
 
 /// Kinds and how often each is drawn, beside a weight that is drawn for each run.
-const KINDS: [(u64, Kind); 11] = [
+const KINDS: [(u64, Kind); 12] = [
     (10, Kind::Crash),
     (10, Kind::Freeze),
     (20, Kind::Lose),
     (6, Kind::Slow),
     (1, Kind::Away),
+    (1, Kind::LettersAway),
     (5, Kind::PutOut),
     (5, Kind::Move),
     (2, Kind::Stop),
@@ -67,6 +70,16 @@ pub(crate) fn draw(random: &mut Random, count: usize, steps: usize) -> Vec<Fault
         .iter()
         .map(|(weight, kind)| (1 + weight * random.below(5) as u64, *kind))
         .collect();
+    draw_of(random, &weights, count, steps)
+}
+
+/// Faults of these kinds only, each as often as its weight says.
+pub(crate) fn draw_of(
+    random: &mut Random,
+    weights: &[(u64, Kind)],
+    count: usize,
+    steps: usize,
+) -> Vec<Fault> {
     let all: u64 = weights.iter().map(|(weight, _)| weight).sum();
     let mut faults: Vec<Fault> = (0..count)
         .map(|_| {

@@ -120,7 +120,12 @@ impl Group {
     /// A member that asks to join anew gives back all it has first.
     fn serve_wishes(&mut self, processes: &Processes, told: &mut Told) {
         for (id, process) in processes {
-            if !process.takes_wish_to_rejoin() || process.is_stopping {
+            // Who is being given or asked for a partition hears of nothing else meanwhile.
+            let is_busy = self.duties.iter().any(|(_, duty)| {
+                let is_owned = matches!(duty, Duty::Owned(_));
+                duty.who() == Some(*id) && !is_owned
+            });
+            if is_busy || process.is_stopping || !process.takes_wish_to_rejoin() {
                 continue;
             }
             told.push(format!("process {id} asks to join the group anew"));

@@ -60,8 +60,10 @@ struct Run<V: SimView> {
     /// Requests whose sender no longer waits, and the step at which each arrives.
     late: Vec<(usize, Ask)>,
     snapshot: Option<Cluster>,
-    /// Nobody answers before this step.
+    /// No server answers before this step.
     away_until: usize,
+    /// No dead letter is taken before this step.
+    letters_away_until: usize,
     step: usize,
     tally: Tally,
     reader: Generation<V>,
@@ -105,6 +107,7 @@ impl<V: SimView + Reader> Run<V> {
             late: Vec::new(),
             snapshot: None,
             away_until: 0,
+            letters_away_until: 0,
             step: 0,
             tally: Tally::of_one_run(scene.workload.events()),
             reader,
@@ -257,7 +260,8 @@ impl<V: SimView + Reader> Run<V> {
         let place = *self.random.one_of(&ready);
         let pending = world.pending.remove(place);
         let process = pending.process;
-        if step < self.away_until {
+        let is_letter = matches!(pending.ask, Ask::Letters(_));
+        if step < self.away_until || is_letter && step < self.letters_away_until {
             self.lose(&mut world, pending);
         } else {
             let answer = self.serve(&mut world, &pending.ask);
@@ -340,6 +344,11 @@ impl<V: SimView + Reader> Run<V> {
                 self.away_until = self.step + die.below(60);
                 let until = self.away_until;
                 self.tell(format!("no server answers until step {until}"));
+            }
+            Kind::LettersAway => {
+                self.letters_away_until = self.step + die.below(150);
+                let until = self.letters_away_until;
+                self.tell(format!("no dead letter is taken until step {until}"));
             }
             Kind::PutOut => {
                 let learns_at = self.step + die.below(150);
