@@ -30,6 +30,8 @@ test: lint ## lint, unit and property tests, then those that need servers, with 
 	cargo test --workspace --no-run
 	TIDEMARK_DEV=.tidemark/test $(DEV)/with-servers cargo test --workspace --test real -- --ignored --test-threads 1
 	TIDEMARK_DEV=.tidemark/test $(DEV)/with-servers cargo test --workspace --test town --test pipeline --test windows
+	TIDEMARK_CHAOS=short TIDEMARK_DEV=.tidemark/test TIDEMARK_SERVERS=cluster $(DEV)/with-servers \
+		cargo test --workspace --test chaos -- --ignored --nocapture
 
 up: ## servers, setup, a gateway on 127.0.0.1:8080 and a projector per view, in the background
 	@$(DEV)/system up
@@ -46,9 +48,10 @@ soak: ## a million crash points through the simulator: 15 minutes on two cores, 
 	@git log -1 --format='at commit %h' 2>/dev/null || true
 	TIDEMARK_SIM_SEEDS=$(SEEDS) cargo test --release --workspace --test sim -- --nocapture exact_whatever
 
-chaos: ## the long test that kills and freezes processes at random
-	cargo build --release --package tidemark
-	TIDEMARK_DEV=.tidemark/chaos $(DEV)/with-servers cargo test --release --package tidemark-e2e --test chaos -- --ignored --nocapture
+chaos: ## kill, freeze and restart workers, brokers and nodes under load: 15 minutes, 4 GB
+	cargo test --release --workspace --no-run
+	TIDEMARK_DEV=.tidemark/chaos TIDEMARK_SERVERS=cluster $(DEV)/with-servers \
+		cargo test --release --workspace --test chaos -- --ignored --nocapture
 
 bench: ## measurements, with servers set up for them (6 GB)
 	cargo build --release --package tidemark

@@ -28,17 +28,24 @@ pub struct Servers {
 /// One of the servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Server {
-    /// The broker.
+    /// The broker, where there is one.
     Kafka,
-    /// The store.
+    /// The store, where it is one node.
     Cassandra,
+    /// A broker of several, from 1.
+    Broker(u8),
+    /// A node of several, from 1.
+    Node(u8),
 }
 
 impl Server {
-    const fn name(self) -> &'static str {
+    /// Its name in the servers' scripts.
+    pub fn name(self) -> String {
         match self {
-            Self::Kafka => "kafka",
-            Self::Cassandra => "cassandra",
+            Self::Kafka => "kafka".to_owned(),
+            Self::Cassandra => "cassandra".to_owned(),
+            Self::Broker(number) => format!("kafka-{number}"),
+            Self::Node(number) => format!("cassandra-{number}"),
         }
     }
 }
@@ -97,9 +104,24 @@ impl Servers {
         self.signal("CONT", server);
     }
 
+    /// Where they keep their data and logs.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether there are three brokers and three nodes.
+    pub fn are_a_cluster(&self) -> bool {
+        self.pid_file(Server::Broker(3)).exists() && self.pid_file(Server::Node(3)).exists()
+    }
+
     /// Starts what is not running, and waits until it is ready.
     pub async fn start(&self) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/dev/servers");
+        let script = if self.folder.join("cluster.ports").exists() {
+            "../deploy/dev/cluster"
+        } else {
+            "../deploy/dev/servers"
+        };
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
         let mut command = Command::new(script);
         command
             .arg("start")

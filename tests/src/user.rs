@@ -341,13 +341,22 @@ impl User<'_> {
 
     /// Appends lines in bulk, as a service. Returns what was said of each, in order.
     pub async fn appends(&self, lines: &[Value]) -> Vec<Value> {
+        let answer = self.tries_to_append(lines).await;
+        self.has_appended(lines, answer)
+    }
+
+    /// Sends lines to be appended, whatever the answer.
+    pub async fn tries_to_append(&self, lines: &[Value]) -> Answer {
         let body: String = lines
             .iter()
             .map(|line| format!("{}\n", self.scene.body_on_wire(line)))
             .collect();
-        let answer = self
-            .raw(Method::POST, "/events", "application/x-ndjson", &body)
-            .await;
+        self.raw(Method::POST, "/events", "application/x-ndjson", &body)
+            .await
+    }
+
+    /// What an answer to a bulk append says of each line, in order.
+    pub fn has_appended(&self, lines: &[Value], answer: Answer) -> Vec<Value> {
         assert_eq!(answer.status, 200, "{}: {}", answer.call, answer.text);
         let answers = of_lines(&answer.text);
         assert_eq!(answers.len(), lines.len(), "an answer a line");
