@@ -1,10 +1,10 @@
 //! The faults, in the order in which they come.
 
-use std::time::Duration;
+use std::{process::Command, time::Duration};
 
 use futures::future::join_all;
 use tidemark_e2e::{
-    View,
+    View, kafka,
     servers::{Server, servers},
 };
 
@@ -37,6 +37,8 @@ impl Chaos<'_> {
                 kill_a_node,
             )
             .await;
+            self.phase("an aborted transaction ends the log", abort_a_transaction)
+                .await;
             if is_short {
                 return;
             }
@@ -59,6 +61,8 @@ impl Chaos<'_> {
                 roll_servers,
             )
             .await;
+            self.phase("the store is set back to a snapshot", restore_a_snapshot)
+                .await;
             self.phase(
                 "a third worker comes and goes, by the classic protocol",
                 async |chaos| rebalance(chaos, &CLASSIC).await,
@@ -201,6 +205,60 @@ async fn roll_servers(_: &Chaos<'_>) {
         servers().start().await;
         did("restarted", &server.name());
     }
+}
+
+/// Every partition ends in records that no reader is ever given.
+async fn abort_a_transaction(chaos: &Chaos<'_>) {
+    for partition in 0..i32::from(chaos.town.settings().partitions) {
+        let values = [b"never".to_vec(), b"to be read".to_vec()];
+        kafka::append_in_transaction(partition, b"nobody", &values, false).await;
+    }
+    did("aborted a transaction in", "every partition");
+}
+
+/// A snapshot that was taken while no worker ran: what is lost with the store is folded again from the log.
+async fn restore_a_snapshot(chaos: &Chaos<'_>) {
+    let nodes = [1, 2, 3].map(Server::Node);
+    let stop_workers = async || {
+        let workers = View::ALL.map(|view| chaos.workers(view)).concat();
+        join_all(workers.iter().map(|worker| worker.terminate())).await;
+    };
+    let start_workers = async || {
+        for view in View::ALL {
+            for _ in 0..2 {
+                chaos.town.begin_worker_with(view, &CLASSIC);
+            }
+        }
+        chaos.town.all_ready().await;
+    };
+    stop_workers().await;
+    nodes.iter().for_each(|node| servers().kill(*node));
+    nodes.iter().for_each(|node| copy(*node, "", ".snapshot"));
+    did("made a snapshot of", "the store");
+    servers().start().await;
+    start_workers().await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    stop_workers().await;
+    nodes.iter().for_each(|node| servers().kill(*node));
+    nodes.iter().for_each(|node| copy(*node, ".snapshot", ""));
+    did("set back", "the store");
+    servers().start().await;
+    start_workers().await;
+}
+
+/// Replaces one folder of a node's data by another.
+fn copy(node: Server, from: &str, to: &str) {
+    let folder = |suffix: &str| servers().folder().join(node.name() + suffix);
+    let _ = std::fs::remove_dir_all(folder(to));
+    let copied = Command::new("cp")
+        .arg("-a")
+        .arg(folder(from))
+        .arg(folder(to))
+        .status();
+    assert!(
+        copied.is_ok_and(|status| status.success()),
+        "{node:?} cannot be copied"
+    );
 }
 
 async fn rebalance(chaos: &Chaos<'_>, arguments: &[&str]) {

@@ -66,7 +66,7 @@ impl<'t> Chaos<'t> {
             .collect();
         println!(
             "  {} events acknowledged, {} appends tried again, the slowest acknowledged after {:.1} s; lag 0 after {:.1} \
-             s; stood still at most: {}; answers as the model's, audit clean",
+             s; a partition stood still at most: {}; answers as the model's, audit clean",
             produced.acknowledged,
             produced.tried_again,
             produced.longest.as_secs_f64(),

@@ -18,20 +18,35 @@ const PAUSE: Duration = Duration::from_millis(300);
 /// How long everything may take to come right after a fault.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What is known of each view.
+/// What is known of each partition of each view.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    views: Mutex<BTreeMap<String, Seen>>,
+    partitions: Mutex<BTreeMap<(String, i64), Seen>>,
     stop: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Seen {
-    folded: i64,
+    next_offset: i64,
     lag: u64,
-    /// Since when it has lag and has folded nothing.
-    still_since: Option<Instant>,
+    /// When it was last seen to have moved on, or to have nothing to do.
+    moved_at: Instant,
+    /// The longest from one such moment to the next, with something to do at either: an upper bound, by the time that
+    /// passes between two looks.
     longest_still: Duration,
+}
+
+impl Seen {
+    fn look(&mut self, next_offset: i64, lag: u64) {
+        let now = Instant::now();
+        if lag > 0 || self.lag > 0 {
+            self.longest_still = self.longest_still.max(now - self.moved_at);
+        }
+        if lag == 0 || next_offset != self.next_offset {
+            self.moved_at = now;
+        }
+        (self.next_offset, self.lag) = (next_offset, lag);
+    }
 }
 
 impl Watch {
@@ -55,32 +70,25 @@ impl Watch {
             return Err(errors);
         }
         let found: Value = serde_json::from_str(&output).map_err(|error| error.to_string())?;
-        let mut views = self.views.lock().unwrap();
+        let mut known = self.partitions.lock().unwrap();
+        let mut lags = BTreeMap::new();
         for generation in found["generations"].as_array().unwrap() {
-            let name = generation["view"].as_str().unwrap().to_owned();
-            let partitions = generation["partitions"].as_array().unwrap();
-            let folded = partitions
-                .iter()
-                .filter_map(|partition| partition["next_offset"].as_i64())
-                .sum();
-            let lag = generation["lag"].as_u64().unwrap();
-            let seen = views.entry(name).or_insert(Seen {
-                folded,
-                lag,
-                still_since: None,
-                longest_still: Duration::ZERO,
-            });
-            let stands_still = lag > 0 && seen.lag > 0 && folded == seen.folded;
-            let now = Instant::now();
-            seen.still_since = stands_still.then(|| seen.still_since.unwrap_or(now));
-            let still = seen.still_since.map_or(Duration::ZERO, |since| now - since);
-            seen.longest_still = seen.longest_still.max(still);
-            (seen.folded, seen.lag) = (folded, lag);
+            let view = generation["view"].as_str().unwrap();
+            lags.insert(view.to_owned(), generation["lag"].as_u64().unwrap());
+            for partition in generation["partitions"].as_array().unwrap() {
+                let number = partition["partition"].as_i64().unwrap();
+                let next_offset = partition["next_offset"].as_i64().unwrap();
+                let lag = partition["lag"].as_u64().unwrap();
+                let seen = known.entry((view.to_owned(), number)).or_insert(Seen {
+                    next_offset,
+                    lag,
+                    moved_at: Instant::now(),
+                    longest_still: Duration::ZERO,
+                });
+                seen.look(next_offset, lag);
+            }
         }
-        Ok(views
-            .iter()
-            .map(|(view, seen)| (view.clone(), seen.lag))
-            .collect())
+        Ok(lags)
     }
 
     /// Waits until all views have folded everything, and says how long that took.
@@ -96,13 +104,14 @@ impl Watch {
         began.elapsed()
     }
 
-    /// The longest that each view stood still, since the last time this was asked.
-    pub(crate) fn longest_still(&self) -> Vec<(String, Duration)> {
-        let mut views = self.views.lock().unwrap();
-        let taken = views.iter_mut().map(|(view, seen)| {
-            let longest = std::mem::take(&mut seen.longest_still);
-            (view.clone(), longest)
-        });
-        taken.collect()
+    /// The longest that a partition of each view stood still, since the last time this was asked.
+    pub(crate) fn longest_still(&self) -> BTreeMap<String, Duration> {
+        let mut longest = BTreeMap::<String, Duration>::new();
+        for ((view, _), seen) in self.partitions.lock().unwrap().iter_mut() {
+            let still = std::mem::take(&mut seen.longest_still);
+            let of_view = longest.entry(view.clone()).or_default();
+            *of_view = still.max(*of_view);
+        }
+        longest
     }
 }

@@ -94,7 +94,7 @@ impl Copies {
         let mut expired = 0;
         for ((user, period), conversation, stored) in copies {
             let left = period.expires_at(settings).saturating_sub(now);
-            let Some(ttl) = TimeToLive::of_millis(left) else {
+            let Some(ttl) = TimeToLive::of_millis(left, now) else {
                 expired += 1;
                 continue;
             };

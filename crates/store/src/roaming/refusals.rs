@@ -10,6 +10,7 @@ use crate::{
     error::StoreError,
     link::{Job, Link, Readable, Statement},
     schema::Names,
+    store::now,
     timestamp::WriteTimestamp,
     ttl::TimeToLive,
     write::{Writable, Written, write_jobs},
@@ -57,7 +58,7 @@ impl Refusals {
         window: DedupeWindow,
         refusals: &'a [Refusal],
     ) -> Result<Vec<Job<'a, Written>>, StoreError> {
-        let Some(ttl) = TimeToLive::of_millis(window.millis.saturating_mul(2)) else {
+        let Some(ttl) = TimeToLive::of_millis(window.millis.saturating_mul(2), now()) else {
             return Ok(Vec::new());
         };
         let mut rows = Vec::new();

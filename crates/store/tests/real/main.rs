@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod double;
 mod fold;
 mod operators;
 mod rows;

@@ -21,7 +21,7 @@ use crate::world::{
     message, millis, offset, seq, server_warnings, small, user,
 };
 
-fn head(applied: i64, last_seq: u64) -> Head<()> {
+pub(crate) fn head(applied: i64, last_seq: u64) -> Head<()> {
     Head {
         applied: offset(applied),
         fingerprint: Fingerprint::from_i64(-applied),
@@ -72,7 +72,7 @@ fn session(applied: i64) -> Session {
     }
 }
 
-fn checkpoint(next_offset: i64) -> Checkpoint {
+pub(crate) fn checkpoint(next_offset: i64) -> Checkpoint {
     Checkpoint {
         next_offset: NextOffset::new(next_offset),
         last: Some(LastRecord {
